@@ -1,0 +1,1 @@
+//! The variegate library.
