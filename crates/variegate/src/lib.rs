@@ -5,4 +5,6 @@
 //! rows, and what comes out is a posterior that predicts and summarises.
 
 pub mod data;
+pub mod dist;
 pub mod linalg;
+pub mod special;
