@@ -5,4 +5,8 @@
 //! rows, and what comes out is a posterior that predicts and summarises.
 
 pub mod data;
+mod error;
 pub mod linalg;
+pub mod run;
+
+pub use error::{Error, Result};
