@@ -6,5 +6,9 @@
 
 pub mod data;
 pub mod dist;
+mod error;
 pub mod linalg;
+pub mod run;
 pub mod special;
+
+pub use error::{Error, Result};
