@@ -8,6 +8,7 @@ pub mod data;
 pub mod dist;
 mod error;
 pub mod linalg;
+pub mod model;
 pub mod run;
 pub mod special;
 
