@@ -1,1 +1,5 @@
 //! The variegate library.
+
+pub mod check;
+pub mod diagnostics;
+pub mod infer;
