@@ -291,6 +291,23 @@ mod tests {
     }
 
     #[test]
+    fn a_wide_interval_shrinks_fast() {
+        // Shrinking costs about 2 log(width / slice) evaluations; rejection without it would need hundreds.
+        let mut rng = SmallRng::seed_from_u64(6);
+        let wide = SliceSampler {
+            width: 1_000.0,
+            ..SliceSampler::default()
+        };
+        let (mut x, mut total) = (0.0, 0);
+        for _ in 0..1_000 {
+            let step = wide.step(x, |x| -0.5 * x * x, &mut rng).unwrap();
+            x = step.x;
+            total += step.evaluations;
+        }
+        assert!(total < 20_000, "{total}");
+    }
+
+    #[test]
     fn hostile_densities_end() {
         let mut rng = SmallRng::seed_from_u64(4);
         let sampler = SliceSampler::default();
