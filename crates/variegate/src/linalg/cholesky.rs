@@ -1,0 +1,137 @@
+//! Cholesky factor of a symmetric positive definite matrix, A = L Lᵀ.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt::factor;
+use faer::linalg::{triangular_inverse, triangular_solve};
+use faer::{MatMut, MatRef, Par};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The matrix handed to [`Cholesky::new`] has no Cholesky factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the {dim}×{dim} matrix is not positive definite")]
+pub struct NotPositiveDefinite {
+    /// Number of rows of the matrix.
+    pub dim: usize,
+}
+
+/// Factor of a precision or covariance matrix, with the solves that samplers and variational updates need.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cholesky {
+    dim: usize,
+    /// L in column-major order; the strict upper triangle is zero.
+    factor: Vec<f64>,
+}
+
+impl Cholesky {
+    /// Factors the matrix whose lower triangle (row-major) is given; the strict upper triangle is not read.
+    pub fn new(dim: usize, lower: &[f64]) -> Result<Self, NotPositiveDefinite> {
+        assert_eq!(lower.len(), dim * dim);
+        let mut factor = vec![0.0; dim * dim];
+        for i in 0..dim {
+            for j in 0..=i {
+                let value = lower[i * dim + j];
+                if !value.is_finite() {
+                    return Err(NotPositiveDefinite { dim });
+                }
+                factor[j * dim + i] = value;
+            }
+        }
+        let need = factor::cholesky_in_place_scratch::<f64>(dim, Par::Seq, Default::default());
+        let mut memory = MemBuffer::new(need);
+        factor::cholesky_in_place(
+            MatMut::from_column_major_slice_mut(&mut factor, dim, dim),
+            Default::default(),
+            Par::Seq,
+            MemStack::new(&mut memory),
+            Default::default(),
+        )
+        .map_err(|_| NotPositiveDefinite { dim })?;
+        for j in 0..dim {
+            factor[j * dim..j * dim + j].fill(0.0);
+        }
+        if factor.iter().any(|v| !v.is_finite()) {
+            return Err(NotPositiveDefinite { dim });
+        }
+        Ok(Self { dim, factor })
+    }
+
+    /// As [`Cholesky::new`], but a matrix that is only just not positive definite is helped by a multiple of its mean diagonal
+    /// (1e-12, then 1e-10, then 1e-8). The second value is the jitter that was added, 0 as a rule.
+    pub fn with_jitter(dim: usize, lower: &[f64]) -> Result<(Self, f64), NotPositiveDefinite> {
+        if let Ok(done) = Self::new(dim, lower) {
+            return Ok((done, 0.0));
+        }
+        let mean_diagonal = (0..dim).map(|i| lower[i * dim + i].abs()).sum::<f64>() / dim.max(1) as f64;
+        let mut helped = lower.to_vec();
+        for relative in [1e-12, 1e-10, 1e-8] {
+            for i in 0..dim {
+                helped[i * dim + i] = lower[i * dim + i] + relative * mean_diagonal;
+            }
+            if let Ok(done) = Self::new(dim, &helped) {
+                return Ok((done, relative * mean_diagonal));
+            }
+        }
+        Err(NotPositiveDefinite { dim })
+    }
+
+    /// Number of rows.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// ln |A|.
+    pub fn ln_det(&self) -> f64 {
+        2.0 * (0..self.dim).map(|i| self.factor[i * self.dim + i].ln()).sum::<f64>()
+    }
+
+    fn l(&self) -> MatRef<'_, f64> {
+        MatRef::from_column_major_slice(&self.factor, self.dim, self.dim)
+    }
+
+    /// b ← L⁻¹ b.
+    pub fn solve_lower(&self, b: &mut [f64]) {
+        let b = MatMut::from_column_major_slice_mut(b, self.dim, 1);
+        triangular_solve::solve_lower_triangular_in_place(self.l(), b, Par::Seq);
+    }
+
+    /// b ← L⁻ᵀ b. With A a precision and b standard normal, the result has covariance A⁻¹.
+    pub fn solve_upper(&self, b: &mut [f64]) {
+        let b = MatMut::from_column_major_slice_mut(b, self.dim, 1);
+        triangular_solve::solve_upper_triangular_in_place(self.l().transpose(), b, Par::Seq);
+    }
+
+    /// b ← A⁻¹ b.
+    pub fn solve(&self, b: &mut [f64]) {
+        self.solve_lower(b);
+        self.solve_upper(b);
+    }
+
+    /// L⁻¹, row-major, lower triangular with zeros above.
+    pub fn inverse_lower(&self) -> Vec<f64> {
+        let mut inverse = vec![0.0; self.dim * self.dim];
+        triangular_inverse::invert_lower_triangular(MatMut::from_row_major_slice_mut(&mut inverse, self.dim, self.dim), self.l(), Par::Seq);
+        inverse
+    }
+
+    /// A⁻¹ = L⁻ᵀ L⁻¹, row-major and symmetric.
+    pub fn inverse(&self) -> Vec<f64> {
+        let dim = self.dim;
+        let lower = self.inverse_lower();
+        let mut out = vec![0.0; dim * dim];
+        super::gram_of(&lower, &lower, &mut out, dim, dim);
+        super::mirror_lower(&mut out, dim);
+        out
+    }
+
+    /// L, row-major.
+    pub fn lower(&self) -> Vec<f64> {
+        let mut out = vec![0.0; self.dim * self.dim];
+        for i in 0..self.dim {
+            for j in 0..=i {
+                out[i * self.dim + j] = self.factor[j * self.dim + i];
+            }
+        }
+        out
+    }
+}

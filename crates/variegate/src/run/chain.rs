@@ -1,0 +1,155 @@
+//! One chain of a program over the data, with its type forgotten, so that the driver serves every program.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{self, StateError};
+use super::{Block, Draws, Program, Purpose, Report, Rows, Shape, Stream, Threads, Tick};
+use crate::Result;
+
+/// Saved state of a chain between two sweeps. Locals are kept apart from each other, so that a block can move alone.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    seed: u64,
+    chain: u32,
+    sweeps: u64,
+    shape: Shape,
+    global: Vec<u8>,
+    locals: Vec<Vec<u8>>,
+}
+
+fn chain_kind<P: Program>() -> String {
+    format!("{} chain", P::NAME)
+}
+
+/// The global state inside a saved chain: what a posterior is made of.
+pub fn saved_global<P: Program>(bytes: &[u8]) -> Result<P::Global, StateError> {
+    let saved: Saved = state::unseal(&chain_kind::<P>(), bytes)?;
+    postcard::from_bytes(&saved.global).map_err(|e| StateError::Contents(e.to_string()))
+}
+
+/// A running chain.
+pub trait Chain: Send {
+    /// Sweeps done so far.
+    fn sweeps(&self) -> u64;
+    /// Does one sweep.
+    fn advance(&mut self, warm_up: bool) -> Result<Report>;
+    /// Keeps the present state as a draw.
+    fn keep(&self, out: &mut Draws);
+    /// The whole state, sealed.
+    fn save(&self) -> Result<Vec<u8>>;
+}
+
+/// A program whose types are forgotten.
+pub trait AnyProgram: Send + Sync {
+    /// [`Program::NAME`].
+    fn name(&self) -> &'static str;
+    /// A chain at its start, or where it was saved.
+    fn open<'a>(
+        &'a self,
+        blocks: &'a [Block<'a>],
+        shape: Shape,
+        seed: u64,
+        chain: u32,
+        saved: Option<&[u8]>,
+    ) -> Result<Box<dyn Chain + 'a>>;
+}
+
+impl<P: Program> AnyProgram for P {
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    fn open<'a>(
+        &'a self,
+        blocks: &'a [Block<'a>],
+        shape: Shape,
+        seed: u64,
+        chain: u32,
+        saved: Option<&[u8]>,
+    ) -> Result<Box<dyn Chain + 'a>> {
+        Ok(Box::new(match saved {
+            Some(bytes) => Typed::load(self, blocks, shape, seed, chain, bytes)?,
+            None => Typed::start(self, blocks, shape, seed, chain)?,
+        }))
+    }
+}
+
+/// A chain whose program is known: what [`AnyProgram::open`] hides, and what checks of samplers work on.
+pub struct Typed<'a, P: Program> {
+    program: &'a P,
+    rows: Threads<'a, P>,
+    /// The global state.
+    pub global: P::Global,
+    seed: u64,
+    chain: u32,
+    sweeps: u64,
+}
+
+impl<'a, P: Program> Typed<'a, P> {
+    /// A new chain.
+    pub fn start(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32) -> Result<Self> {
+        let mut rows = Threads::new(program, blocks, shape, seed, chain, None);
+        rows.begin(0);
+        let global = program.start(&mut rows, Stream::new(seed, chain, Purpose::Start))?;
+        Ok(Self { program, rows, global, seed, chain, sweeps: 0 })
+    }
+
+    /// A chain that begins at a given global state instead of the program's own start.
+    pub fn at(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32, global: P::Global) -> Self {
+        let rows = Threads::new(program, blocks, shape, seed, chain, None);
+        Self { program, rows, global, seed, chain, sweeps: 0 }
+    }
+
+    fn load(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32, bytes: &[u8]) -> Result<Self> {
+        let saved: Saved = state::unseal(&chain_kind::<P>(), bytes)?;
+        if (saved.seed, saved.chain) != (seed, chain) || saved.shape != shape {
+            return Err(StateError::Contents("it belongs to another seed, chain or data shape".into()).into());
+        }
+        let contents = |e: postcard::Error| StateError::Contents(e.to_string());
+        let global = postcard::from_bytes(&saved.global).map_err(contents)?;
+        let locals = saved.locals.iter().map(|l| postcard::from_bytes(l)).collect::<Result<Vec<P::Local>, _>>().map_err(contents)?;
+        if locals.len() != shape.blocks as usize {
+            return Err(StateError::Contents("it has the wrong number of blocks".into()).into());
+        }
+        let rows = Threads::new(program, blocks, shape, seed, chain, Some(locals));
+        Ok(Self { program, rows, global, seed, chain, sweeps: saved.sweeps })
+    }
+
+    /// The rows, for checks that visit them.
+    pub fn rows(&mut self) -> &mut dyn Rows<P> {
+        &mut self.rows
+    }
+}
+
+impl<P: Program> Chain for Typed<'_, P> {
+    fn sweeps(&self) -> u64 {
+        self.sweeps
+    }
+
+    fn advance(&mut self, warm_up: bool) -> Result<Report> {
+        let sweep = self.sweeps + 1;
+        self.rows.begin(sweep);
+        let stream = Stream::new(self.seed, self.chain, Purpose::Sweep).sweep(sweep);
+        let report = self.program.sweep(&mut self.global, &mut self.rows, Tick { stream, sweep, warm_up })?;
+        self.sweeps = sweep;
+        Ok(report)
+    }
+
+    fn keep(&self, out: &mut Draws) {
+        self.program.draw(&self.global, out);
+        out.finish();
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        let contents = |e: postcard::Error| StateError::Contents(e.to_string());
+        let saved = Saved {
+            seed: self.seed,
+            chain: self.chain,
+            sweeps: self.sweeps,
+            shape: self.rows.shape(),
+            global: postcard::to_stdvec(&self.global).map_err(contents)?,
+            locals: self.rows.locals.iter().map(postcard::to_stdvec).collect::<Result<_, _>>().map_err(contents)?,
+        };
+        Ok(state::seal(&chain_kind::<P>(), &saved)?)
+    }
+}

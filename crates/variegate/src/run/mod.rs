@@ -1,0 +1,24 @@
+//! The engine room: programs, blocks, streams, chains, the driver, and where results are kept.
+
+mod chain;
+mod draws;
+mod drive;
+mod merge;
+mod program;
+pub mod state;
+mod storage;
+mod stream;
+mod threads;
+
+#[cfg(test)]
+mod tests;
+
+pub use chain::{AnyProgram, Chain, Typed, saved_global};
+pub use draws::{Draws, Table};
+pub use drive::{ChainProgress, Ending, Next, Observer, Pace, Plan, Schedule, Unobserved, drive};
+pub use merge::{List, Merge, Sum};
+pub use program::{Block, Program, Report, Rows, Shape, Tick, Which, blocks, default_block_rows};
+pub use state::StateError;
+pub use storage::{Kept, Memory, Piece, Storage};
+pub use stream::{Philox, Purpose, Stream, open01};
+pub use threads::Threads;

@@ -1,0 +1,161 @@
+//! The one shape of every fit: a program asks blocks of rows, and they report additive statistics.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Draws, Merge, Stream};
+use crate::Result;
+use crate::data::{Dataset, TargetView, X};
+
+/// A model together with one inference algorithm.
+///
+/// Between two sweeps, (global, locals, number of sweeps) is the whole state; that is what a checkpoint holds. Whatever must
+/// survive the end of a sweep therefore lives in `Global` or `Local`, never in the program, and scratch is never state.
+pub trait Program: Sized + Send + Sync + 'static {
+    /// Name of the program as checkpoints carry it, for example `logistic/gibbs`.
+    const NAME: &'static str;
+    /// What every row sees.
+    type Global: Serialize + DeserializeOwned + Send + Sync;
+    /// What a block of rows keeps between visits.
+    type Local: Serialize + DeserializeOwned + Send;
+    /// What the rows are asked to do in one visit, with all they need for it. Several kinds of question are one enum.
+    type Ask<'a>: Serialize + Deserialize<'a> + Sync;
+    /// What the rows report; `Default` is the identity of the merge.
+    type Stats: Serialize + DeserializeOwned + Merge + Default + Send;
+    /// Buffers of a thread, reused from block to block.
+    type Scratch: Default + Send;
+
+    /// The first global state; may visit the rows.
+    fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Self::Global>;
+
+    /// The first local state of a block.
+    fn local(&self, block: &Block<'_>, stream: Stream) -> Self::Local;
+
+    /// One sweep: asks the rows as often as it needs and updates the global state.
+    fn sweep(&self, global: &mut Self::Global, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report>;
+
+    /// One visit to one block. Pure but for `local`.
+    fn visit(
+        &self,
+        ask: &Self::Ask<'_>,
+        block: &Block<'_>,
+        local: &mut Self::Local,
+        scratch: &mut Self::Scratch,
+        stream: Stream,
+    ) -> Result<Self::Stats>;
+
+    /// Writes what is kept of the present state as a draw.
+    fn draw(&self, global: &Self::Global, out: &mut Draws);
+}
+
+/// The rows as a sweep sees them: somewhere, in blocks, answering questions.
+pub trait Rows<P: Program> {
+    /// All that a sweep may know of the data.
+    fn shape(&self) -> Shape;
+
+    /// Asks some blocks and returns their merged answer. The error of the lowest block number wins.
+    fn visit(&mut self, ask: &P::Ask<'_>, which: Which<'_>) -> Result<P::Stats>;
+
+    /// Asks every block.
+    fn all(&mut self, ask: &P::Ask<'_>) -> Result<P::Stats> {
+        self.visit(ask, Which::All)
+    }
+}
+
+/// Which blocks a visit goes to.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// Every block.
+    All,
+    /// These blocks, ascending and without repetition.
+    Some(&'a [u32]),
+}
+
+/// Size of the data and how they are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of raw columns.
+    pub cols: usize,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Rows of a block; the last may have fewer.
+    pub block_rows: usize,
+}
+
+/// When a sweep happens.
+#[derive(Debug, Clone, Copy)]
+pub struct Tick {
+    /// Random stream of the sweep itself.
+    pub stream: Stream,
+    /// Number of the sweep, from 1.
+    pub sweep: u64,
+    /// Whether the sweep belongs to the warm-up, in which a sampler may still adapt.
+    pub warm_up: bool,
+}
+
+/// What a sweep tells the driver.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Log joint density of a sampler, or the objective of an ascent method.
+    pub objective: f64,
+    /// Number of components in use.
+    pub components: u32,
+    /// An ascent method has arrived; samplers never say so.
+    pub converged: bool,
+    /// Named figures of the sweep, for the trace: acceptance, step size, energy…
+    pub extras: Vec<(String, f64)>,
+}
+
+/// A fixed run of rows: the unit of threading, of determinism and of shipping work elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    /// Number of the block, from 0.
+    pub number: u32,
+    /// Number of its first row.
+    pub first_row: u64,
+    /// Its features.
+    pub x: X<'a>,
+    /// Its targets.
+    pub y: TargetView<'a>,
+    /// Source of each row, where rows have one.
+    pub sources: Option<&'a [u32]>,
+    /// Weight of each row, where rows have one.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl Block<'_> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.x.rows()
+    }
+
+    /// Weight of row i; 1 without weights.
+    pub fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |w| w[i])
+    }
+}
+
+/// Cuts the rows into blocks.
+pub fn blocks<'a>(data: &'a Dataset<'_>, block_rows: usize) -> Vec<Block<'a>> {
+    let rows = data.rows();
+    (0..rows.div_ceil(block_rows))
+        .map(|number| {
+            let range = number * block_rows..((number + 1) * block_rows).min(rows);
+            Block {
+                number: number as u32,
+                first_row: range.start as u64,
+                x: data.x.slice(range.clone()),
+                y: data.target.slice(range.clone()),
+                sources: data.sources.as_ref().map(|s| &s.codes[range.clone()]),
+                weights: data.weights.as_ref().map(|w| &w[range]),
+            }
+        })
+        .collect()
+}
+
+/// Rows of a block unless the user says otherwise: products like panels that stay in the second-level cache.
+pub fn default_block_rows(cols: usize) -> usize {
+    if cols < 1000 { 512 } else { 256 }
+}

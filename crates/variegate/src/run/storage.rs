@@ -1,0 +1,77 @@
+//! Where results go while a run goes on.
+
+use super::{Draws, Report};
+use crate::Result;
+
+/// What one chain did since the last commit, and its state at the end of it.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    /// Number of the chain.
+    pub chain: u32,
+    /// Sweeps done so far.
+    pub sweeps: u64,
+    /// New draws.
+    pub draws: Draws,
+    /// New sweeps: number and report.
+    pub trace: Vec<(u64, Report)>,
+    /// The sealed state after the last of these sweeps.
+    pub checkpoint: Vec<u8>,
+    /// Whether the chain is done.
+    pub finished: bool,
+}
+
+/// What is kept of a chain from earlier: where it goes on.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The sealed state.
+    pub checkpoint: Vec<u8>,
+    /// Draws kept so far.
+    pub draws: u64,
+    /// Whether the chain is done.
+    pub finished: bool,
+    /// The last report of the chain, where it has swept at all.
+    pub last: Option<Report>,
+}
+
+/// Keeps draws, traces and states. A commit is all or nothing.
+pub trait Storage {
+    /// What is kept of a chain.
+    fn kept(&mut self, chain: u32) -> Result<Option<Kept>>;
+    /// Keeps what the chains did, in one step.
+    fn commit(&mut self, pieces: Vec<Piece>) -> Result<()>;
+}
+
+/// Keeps everything in memory, one entry a chain.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    /// What was kept, by chain.
+    pub chains: Vec<Piece>,
+}
+
+impl Storage for Memory {
+    fn kept(&mut self, chain: u32) -> Result<Option<Kept>> {
+        Ok(self.chains.iter().find(|c| c.chain == chain).map(|c| Kept {
+            checkpoint: c.checkpoint.clone(),
+            draws: c.draws.count,
+            finished: c.finished,
+            last: c.trace.last().map(|t| t.1.clone()),
+        }))
+    }
+
+    fn commit(&mut self, pieces: Vec<Piece>) -> Result<()> {
+        for piece in pieces {
+            match self.chains.iter_mut().find(|c| c.chain == piece.chain) {
+                None => self.chains.push(piece),
+                Some(kept) => {
+                    kept.sweeps = piece.sweeps;
+                    kept.draws.append(&piece.draws);
+                    kept.trace.extend(piece.trace);
+                    kept.checkpoint = piece.checkpoint;
+                    kept.finished = piece.finished;
+                }
+            }
+        }
+        self.chains.sort_by_key(|c| c.chain);
+        Ok(())
+    }
+}
