@@ -4,9 +4,12 @@
 //! [`data`] checks and holds rows, a [`model`] turns settings and data into a program, [`run`] drives the program over blocks of
 //! rows, and what comes out is a posterior that predicts and summarises.
 
+pub mod check;
 pub mod data;
+pub mod diagnostics;
 pub mod dist;
 mod error;
+pub mod infer;
 pub mod linalg;
 pub mod model;
 pub mod run;
