@@ -32,24 +32,11 @@ pub struct InvalidSetting {
 impl InvalidSetting {
     /// Refuses `value` for `setting`; `allowed` reads like "it must be positive".
     pub fn new(setting: &'static str, value: impl fmt::Display, allowed: &'static str) -> Self {
-        Self {
-            setting,
-            value: value.to_string(),
-            allowed,
-        }
+        Self { setting, value: value.to_string(), allowed }
     }
 }
 
 /// `Ok` if `holds`, else the refusal of `value` for `setting`.
-pub(crate) fn require(
-    holds: bool,
-    setting: &'static str,
-    value: impl fmt::Display,
-    allowed: &'static str,
-) -> Result<(), InvalidSetting> {
-    if holds {
-        Ok(())
-    } else {
-        Err(InvalidSetting::new(setting, value, allowed))
-    }
+pub(crate) fn require(holds: bool, setting: &'static str, value: impl fmt::Display, allowed: &'static str) -> Result<(), InvalidSetting> {
+    if holds { Ok(()) } else { Err(InvalidSetting::new(setting, value, allowed)) }
 }
