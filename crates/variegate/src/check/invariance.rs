@@ -20,10 +20,7 @@ pub struct InvarianceSettings {
 
 impl Default for InvarianceSettings {
     fn default() -> Self {
-        Self {
-            draws: 100_000,
-            false_alarm_rate: 1e-3,
-        }
+        Self { draws: 100_000, false_alarm_rate: 1e-3 }
     }
 }
 
@@ -71,12 +68,7 @@ impl PairedChanges {
     /// For `functions` test functions.
     pub fn new(functions: usize) -> Self {
         let zeros = || vec![0.0; functions];
-        Self {
-            count: 0,
-            before: zeros(),
-            change: zeros(),
-            change_squares: zeros(),
-        }
+        Self { count: 0, before: zeros(), change: zeros(), change_squares: zeros() }
     }
 
     /// Takes in one pair of values of all test functions.
@@ -84,10 +76,7 @@ impl PairedChanges {
     /// # Panics
     /// If the number of values is not the one announced.
     pub fn add(&mut self, before: &[f64], after: &[f64]) {
-        assert!(
-            before.len() == self.before.len() && after.len() == self.before.len(),
-            "every test function must give one value"
-        );
+        assert!(before.len() == self.before.len() && after.len() == self.before.len(), "every test function must give one value");
         self.count += 1;
         let n = self.count as f64;
         for i in 0..before.len() {
@@ -101,23 +90,14 @@ impl PairedChanges {
     }
 
     /// The verdict.
-    pub fn report(
-        &self,
-        subject: &str,
-        settings: &InvarianceSettings,
-        names: &[impl AsRef<str>],
-    ) -> CheckReport {
+    pub fn report(&self, subject: &str, settings: &InvarianceSettings, names: &[impl AsRef<str>]) -> CheckReport {
         let n = self.count as f64;
         let comparisons = names
             .iter()
             .enumerate()
             .map(|(i, name)| {
                 let standard_error = (self.change_squares[i] / (n - 1.0) / n).sqrt();
-                let z = if self.count < 2 {
-                    f64::NAN
-                } else {
-                    z_score(self.change[i], standard_error)
-                };
+                let z = if self.count < 2 { f64::NAN } else { z_score(self.change[i], standard_error) };
                 Comparison {
                     name: name.as_ref().to_string(),
                     expected: self.before[i],
@@ -133,30 +113,13 @@ impl PairedChanges {
         let meaning = |c: &Comparison| {
             let index = names.iter().position(|n| n.as_ref() == c.name);
             if c.passed && index.is_some_and(|i| never_changed[i]) {
-                return format!(
-                    "{} never changed: this step does not touch it, so nothing was tested",
-                    c.name
-                );
+                return format!("{} never changed: this step does not touch it, so nothing was tested", c.name);
             }
             let (before, after, z) = (c.expected, c.observed, c.statistic);
-            let verdict = if c.passed {
-                "unchanged within noise"
-            } else {
-                "changed: the step does not keep the law"
-            };
-            format!(
-                "{}: mean {before:.6} before, {after:.6} after one step, z = {z:.2}; {verdict}",
-                c.name
-            )
+            let verdict = if c.passed { "unchanged within noise" } else { "changed: the step does not keep the law" };
+            format!("{}: mean {before:.6} before, {after:.6} after one step, z = {z:.2}; {verdict}", c.name)
         };
-        CheckReport::judge(
-            "one-step invariance",
-            subject,
-            self.count,
-            settings.false_alarm_rate,
-            comparisons,
-            meaning,
-        )
+        CheckReport::judge("one-step invariance", subject, self.count, settings.false_alarm_rate, comparisons, meaning)
     }
 }
 
@@ -173,10 +136,7 @@ mod tests {
         let mut rng = SmallRng::seed_from_u64(8);
         one_step_invariance(
             "metropolis",
-            &InvarianceSettings {
-                draws,
-                false_alarm_rate: 1e-3,
-            },
+            &InvarianceSettings { draws, false_alarm_rate: 1e-3 },
             &["x", "x²", "constant"],
             |x: &f64, out| out.extend([*x, x * x, 1.0]),
             &mut rng,
@@ -184,11 +144,7 @@ mod tests {
             |x, rng| {
                 let proposal = x + 2.0 * rng.sample::<f64, _>(StandardNormal);
                 let accept = (0.5 * factor * (x * x - proposal * proposal)).exp();
-                Ok(if rng.random::<f64>() < accept {
-                    proposal
-                } else {
-                    x
-                })
+                Ok(if rng.random::<f64>() < accept { proposal } else { x })
             },
         )
         .unwrap()
@@ -198,18 +154,12 @@ mod tests {
     fn a_right_kernel_passes_and_a_wrong_one_does_not() {
         let right = metropolis(1.0, 100_000);
         assert!(right.passed, "{right}");
-        assert!(
-            right.comparisons[2].meaning.contains("nothing was tested"),
-            "{right}"
-        );
+        assert!(right.comparisons[2].meaning.contains("nothing was tested"), "{right}");
         let wrong = metropolis(1.05, 100_000);
         assert!(!wrong.passed);
         let failed: Vec<_> = wrong.failures().map(|c| c.name.as_str()).collect();
         assert_eq!(failed, ["x²"]);
-        assert!(
-            wrong.to_string().contains("does not keep the law"),
-            "{wrong}"
-        );
+        assert!(wrong.to_string().contains("does not keep the law"), "{wrong}");
     }
 
     #[test]

@@ -62,22 +62,13 @@ impl CheckReport {
             comparison.meaning = meaning(comparison);
         }
         let passed = !comparisons.is_empty() && comparisons.iter().all(|c| c.passed);
-        Self {
-            check: check.to_string(),
-            subject: subject.to_string(),
-            replicates,
-            false_alarm_rate,
-            passed,
-            comparisons,
-        }
+        Self { check: check.to_string(), subject: subject.to_string(), replicates, false_alarm_rate, passed, comparisons }
     }
 
     /// The comparison with the smallest p-value (NaN counts as smallest).
     pub fn worst(&self) -> Option<&Comparison> {
         let rank = |c: &Comparison| if c.p_value.is_nan() { -1.0 } else { c.p_value };
-        self.comparisons
-            .iter()
-            .min_by(|a, b| rank(a).total_cmp(&rank(b)))
+        self.comparisons.iter().min_by(|a, b| rank(a).total_cmp(&rank(b)))
     }
 
     /// The comparisons that failed.
@@ -127,11 +118,7 @@ pub fn two_sided_p(z: f64) -> f64 {
 
 /// z-score of a mean difference with its standard error; 0 where nothing differs at all.
 pub(crate) fn z_score(difference: f64, standard_error: f64) -> f64 {
-    if difference == 0.0 {
-        0.0
-    } else {
-        difference / standard_error
-    }
+    if difference == 0.0 { 0.0 } else { difference / standard_error }
 }
 
 #[cfg(test)]
@@ -157,9 +144,7 @@ mod tests {
             passed: true,
             meaning: String::new(),
         };
-        let judge = |list: Vec<Comparison>| {
-            CheckReport::judge("check", "toy", 1, 0.01, list, |c| c.name.clone())
-        };
+        let judge = |list: Vec<Comparison>| CheckReport::judge("check", "toy", 1, 0.01, list, |c| c.name.clone());
         assert!(judge(vec![comparison(0.5)]).passed);
         let report = judge(vec![comparison(0.5), comparison(f64::NAN)]);
         assert!(!report.passed && report.worst().unwrap().p_value.is_nan());
