@@ -11,6 +11,7 @@ pub mod dist;
 mod error;
 pub mod infer;
 pub mod linalg;
+pub mod model;
 pub mod run;
 pub mod special;
 
