@@ -21,10 +21,11 @@ pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {
-    FAMILIES.iter().find(|f| f.name() == name).copied().ok_or_else(|| Error::UnknownModel {
-        name: name.into(),
-        known: FAMILIES.iter().map(|f| f.name()).collect::<Vec<_>>().join(", "),
-    })
+    FAMILIES
+        .iter()
+        .find(|f| f.name() == name)
+        .copied()
+        .ok_or_else(|| Error::UnknownModel { name: name.into(), known: FAMILIES.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ") })
 }
 
 /// A model family: its name, what it is for, and its settings.

@@ -167,8 +167,12 @@ impl Model for LogisticModel {
             )));
         }
         let s = &self.settings;
-        let scaling =
-            Scaling { center: s.standardize && s.fit_intercept, scale: s.standardize, intercept: s.fit_intercept, drop_constant: s.fit_intercept };
+        let scaling = Scaling {
+            center: s.standardize && s.fit_intercept,
+            scale: s.standardize,
+            intercept: s.fit_intercept,
+            drop_constant: s.fit_intercept,
+        };
         let (design, dropped) = Design::fit(&data.x, data.weights.as_deref(), scaling);
         if design.dim() > MOST_COLUMNS {
             return Err(Error::Unfit(format!(
