@@ -245,3 +245,6 @@ impl Fit for LogisticFit {
         Ok(Box::new(LogisticPosterior::new(&self.schema, chains)?))
     }
 }
+
+#[cfg(test)]
+mod tests;
