@@ -52,10 +52,7 @@ struct Twiddles {
 impl Twiddles {
     fn new(size: usize) -> Self {
         let angle = |k: usize| -2.0 * std::f64::consts::PI * k as f64 / size as f64;
-        Self {
-            cos: (0..size / 2).map(|k| angle(k).cos()).collect(),
-            sin: (0..size / 2).map(|k| angle(k).sin()).collect(),
-        }
+        Self { cos: (0..size / 2).map(|k| angle(k).cos()).collect(), sin: (0..size / 2).map(|k| angle(k).sin()).collect() }
     }
 }
 
@@ -94,14 +91,8 @@ mod tests {
     #[test]
     fn agrees_with_the_definition() {
         for (chains, draws) in [(1, 1), (1, 2), (2, 2), (3, 7), (4, 64), (5, 100)] {
-            let values: Vec<f64> = (0..chains * draws)
-                .map(|i| 3.0 + (1.7 * (i * i) as f64).sin())
-                .collect();
-            let table = Table {
-                values,
-                chains,
-                draws,
-            };
+            let values: Vec<f64> = (0..chains * draws).map(|i| 3.0 + (1.7 * (i * i) as f64).sin()).collect();
+            let table = Table { values, chains, draws };
             let fast = mean_autocovariance(&table);
             assert_eq!(fast.len(), draws);
             for lag in 0..draws {
@@ -109,18 +100,11 @@ mod tests {
                     .map(|c| {
                         let x = table.chain(c);
                         let m = mean(x);
-                        (0..draws - lag)
-                            .map(|i| (x[i] - m) * (x[i + lag] - m))
-                            .sum::<f64>()
-                            / draws as f64
+                        (0..draws - lag).map(|i| (x[i] - m) * (x[i + lag] - m)).sum::<f64>() / draws as f64
                     })
                     .sum::<f64>()
                     / chains as f64;
-                assert!(
-                    (fast[lag] - slow).abs() < 1e-14,
-                    "{chains} x {draws}, lag {lag}: {} {slow}",
-                    fast[lag]
-                );
+                assert!((fast[lag] - slow).abs() < 1e-14, "{chains} x {draws}, lag {lag}: {} {slow}", fast[lag]);
             }
         }
     }

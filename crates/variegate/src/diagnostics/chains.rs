@@ -19,17 +19,8 @@ impl Table {
         let draws = chains.first()?.as_ref().len();
         let usable = chains.len() >= min_chains
             && draws >= MIN_DRAWS
-            && chains
-                .iter()
-                .all(|c| c.as_ref().len() == draws && !c.as_ref().iter().any(|v| v.is_nan()));
-        usable.then(|| Self {
-            values: chains
-                .iter()
-                .flat_map(|c| c.as_ref().iter().copied())
-                .collect(),
-            chains: chains.len(),
-            draws,
-        })
+            && chains.iter().all(|c| c.as_ref().len() == draws && !c.as_ref().iter().any(|v| v.is_nan()));
+        usable.then(|| Self { values: chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect(), chains: chains.len(), draws })
     }
 
     pub fn chain(&self, index: usize) -> &[f64] {
@@ -41,18 +32,11 @@ impl Table {
         let half = self.draws / 2;
         let firsts = (0..self.chains).flat_map(|c| &self.chain(c)[..half]);
         let lasts = (0..self.chains).flat_map(|c| &self.chain(c)[self.draws - half..]);
-        Self {
-            values: firsts.chain(lasts).copied().collect(),
-            chains: 2 * self.chains,
-            draws: half,
-        }
+        Self { values: firsts.chain(lasts).copied().collect(), chains: 2 * self.chains, draws: half }
     }
 
     pub fn map(&self, f: impl FnMut(f64) -> f64) -> Self {
-        Self {
-            values: self.values.iter().copied().map(f).collect(),
-            ..*self
-        }
+        Self { values: self.values.iter().copied().map(f).collect(), ..*self }
     }
 
     /// Every value replaced by Φ⁻¹((r − 3/8) / (n + 1/4)), r its rank among all (ties share their mean rank).
@@ -84,11 +68,7 @@ impl Table {
     pub fn median(&self) -> f64 {
         let sorted = self.sorted();
         let n = sorted.len();
-        if n % 2 == 1 {
-            sorted[n / 2]
-        } else {
-            0.5 * (sorted[n / 2 - 1] + sorted[n / 2])
-        }
+        if n % 2 == 1 { sorted[n / 2] } else { 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]) }
     }
 
     pub fn sorted(&self) -> Vec<f64> {
@@ -104,11 +84,7 @@ impl Table {
 
     /// Squared distances from the mean; exactly 0 for constant draws.
     pub fn squared_deviations(&self) -> Self {
-        let centre = if self.is_constant() {
-            self.values[0]
-        } else {
-            self.mean()
-        };
+        let centre = if self.is_constant() { self.values[0] } else { self.mean() };
         self.map(|v| (v - centre) * (v - centre))
     }
 }
@@ -120,25 +96,14 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 /// Variance with divisor n − 1, in two passes.
 pub(super) fn variance(values: &[f64]) -> f64 {
     let centre = mean(values);
-    values
-        .iter()
-        .map(|v| (v - centre) * (v - centre))
-        .sum::<f64>()
-        / (values.len() as f64 - 1.0)
+    values.iter().map(|v| (v - centre) * (v - centre)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
 /// The quantile of all draws at probability `p`, interpolated linearly between order statistics (R's type 7).
 pub fn quantile<C: AsRef<[f64]>>(chains: &[C], p: f64) -> f64 {
-    let mut all: Vec<f64> = chains
-        .iter()
-        .flat_map(|c| c.as_ref().iter().copied())
-        .collect();
+    let mut all: Vec<f64> = chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect();
     all.sort_by(f64::total_cmp);
-    if all.iter().any(|v| v.is_nan()) {
-        f64::NAN
-    } else {
-        sorted_quantile(&all, p)
-    }
+    if all.iter().any(|v| v.is_nan()) { f64::NAN } else { sorted_quantile(&all, p) }
 }
 
 pub(super) fn sorted_quantile(sorted: &[f64], p: f64) -> f64 {
@@ -174,8 +139,7 @@ mod tests {
 
     #[test]
     fn halves_leave_out_the_middle() {
-        let table =
-            Table::new(&[[1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]], 1).unwrap();
+        let table = Table::new(&[[1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]], 1).unwrap();
         let split = table.split();
         assert_eq!((split.chains, split.draws), (4, 2));
         assert_eq!(split.values, [1.0, 2.0, 6.0, 7.0, 4.0, 5.0, 9.0, 10.0]);
@@ -183,9 +147,7 @@ mod tests {
 
     #[test]
     fn ties_share_their_rank() {
-        let table = Table::new(&[[3.0, -0.0, 0.0, 1.0]], 1)
-            .unwrap()
-            .rank_normalised();
+        let table = Table::new(&[[3.0, -0.0, 0.0, 1.0]], 1).unwrap().rank_normalised();
         let z = |rank: f64| normal_quantile((rank - 0.375) / 4.25);
         assert_eq!(table.values, [z(4.0), z(1.5), z(1.5), z(3.0)]);
     }

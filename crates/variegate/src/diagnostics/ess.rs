@@ -42,9 +42,7 @@ pub fn ess_quantile<C: AsRef<[f64]>>(chains: &[C], p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
     }
-    Table::new(chains, 1).map_or(f64::NAN, |table| {
-        below(&table, sorted_quantile(&table.sorted(), p))
-    })
+    Table::new(chains, 1).map_or(f64::NAN, |table| below(&table, sorted_quantile(&table.sorted(), p)))
 }
 
 /// For the share of draws at or below `cut`.
@@ -57,12 +55,7 @@ const RESOLUTION: f64 = 1e-15;
 
 /// The size for chains that are split and transformed already.
 pub(super) fn ess(table: &Table) -> f64 {
-    let (lowest, highest) = table
-        .values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
-            (low.min(*v), high.max(*v))
-        });
+    let (lowest, highest) = table.values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
     let total = (table.chains * table.draws) as f64;
     if highest - lowest < RESOLUTION {
         return total;
@@ -73,9 +66,7 @@ pub(super) fn ess(table: &Table) -> f64 {
     let within = autocovariance[0] * draws / (draws - 1.0);
     let mut pooled = within * (draws - 1.0) / draws;
     if table.chains > 1 {
-        let means: Vec<f64> = (0..table.chains)
-            .map(|c| super::chains::mean(table.chain(c)))
-            .collect();
+        let means: Vec<f64> = (0..table.chains).map(|c| super::chains::mean(table.chain(c))).collect();
         pooled += variance(&means);
     }
     let rho_at = |lag: usize| 1.0 - (within - autocovariance[lag]) / pooled;
@@ -122,15 +113,8 @@ mod tests {
         use rand::rngs::SmallRng;
         use rand::{RngExt, SeedableRng};
         let mut rng = SmallRng::seed_from_u64(1);
-        let chains: Vec<Vec<f64>> = (0..4)
-            .map(|_| (0..2_500).map(|_| rng.random()).collect())
-            .collect();
-        for size in [
-            ess_bulk(&chains),
-            ess_tail(&chains),
-            ess_mean(&chains),
-            ess_quantile(&chains, 0.3),
-        ] {
+        let chains: Vec<Vec<f64>> = (0..4).map(|_| (0..2_500).map(|_| rng.random()).collect()).collect();
+        for size in [ess_bulk(&chains), ess_tail(&chains), ess_mean(&chains), ess_quantile(&chains, 0.3)] {
             assert!((8_000.0..12_500.0).contains(&size), "{size}");
         }
         // An AR(1) chain with coefficient a has τ = (1 + a) / (1 − a).

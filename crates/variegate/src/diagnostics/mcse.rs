@@ -36,8 +36,7 @@ pub fn mcse_quantile<C: AsRef<[f64]>>(chains: &[C], p: f64) -> f64 {
     };
     let sorted = table.sorted();
     let n = sorted.len() as f64;
-    let [low, high] =
-        ONE_SIGMA.map(|q| beta_quantile(q, size * p + 1.0, size * (1.0 - p) + 1.0) * n - 1.0);
+    let [low, high] = ONE_SIGMA.map(|q| beta_quantile(q, size * p + 1.0, size * (1.0 - p) + 1.0) * n - 1.0);
     let low = sorted[low.max(0.0).floor() as usize];
     let high = sorted[high.min(n - 1.0).ceil().max(0.0) as usize];
     0.5 * (high - low)
@@ -72,8 +71,7 @@ mod tests {
             let summary = super::super::summarise(&chains);
             squares[0] += (summary.mean / summary.mcse_mean).powi(2);
             squares[1] += ((summary.sd - sd) / summary.mcse_sd).powi(2);
-            squares[2] +=
-                ((summary.q95 - 1.6448536269514722 * sd) / mcse_quantile(&chains, 0.95)).powi(2);
+            squares[2] += ((summary.q95 - 1.6448536269514722 * sd) / mcse_quantile(&chains, 0.95)).powi(2);
         }
         for (which, sum) in squares.iter().enumerate() {
             // χ² with 400 degrees of freedom, 4.5 standard deviations, and 15 % for the noise of the estimated errors.

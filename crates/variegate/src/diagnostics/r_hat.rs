@@ -19,20 +19,14 @@ pub fn r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let centre = split.median();
     let folded = split.map(|v| (v - centre).abs());
     // Infinite draws may have no distance from their median; then the ranks alone must do.
-    let spread = if folded.values.iter().any(|v| v.is_nan()) {
-        f64::NAN
-    } else {
-        plain(&folded.rank_normalised())
-    };
+    let spread = if folded.values.iter().any(|v| v.is_nan()) { f64::NAN } else { plain(&folded.rank_normalised()) };
     if spread > location { spread } else { location }
 }
 
 fn plain(table: &Table) -> f64 {
     let draws = table.draws as f64;
     let means: Vec<f64> = (0..table.chains).map(|c| mean(table.chain(c))).collect();
-    let variances: Vec<f64> = (0..table.chains)
-        .map(|c| variance(table.chain(c)))
-        .collect();
+    let variances: Vec<f64> = (0..table.chains).map(|c| variance(table.chain(c))).collect();
     let ratio = draws * variance(&means) / mean(&variances);
     ((ratio + draws - 1.0) / draws).sqrt()
 }
@@ -42,9 +36,7 @@ mod tests {
     use super::*;
 
     fn wave(centre: f64, height: f64) -> Vec<f64> {
-        (0..100)
-            .map(|i| centre + height * f64::sin(2.3 * f64::from(i)))
-            .collect()
+        (0..100).map(|i| centre + height * f64::sin(2.3 * f64::from(i))).collect()
     }
 
     #[test]

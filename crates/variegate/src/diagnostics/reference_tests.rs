@@ -11,10 +11,7 @@ struct Generator {
 
 impl Generator {
     fn uniform(&mut self) -> f64 {
-        self.state = self
-            .state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        self.state = self.state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.state >> 11) as f64 * 2f64.powi(-53)
     }
 
@@ -34,11 +31,7 @@ impl Generator {
             "swinging" => -0.7 * before + self.bell(),
             "repeats" => {
                 let step = self.bell();
-                if self.uniform() < 0.4 {
-                    before + step
-                } else {
-                    before
-                }
+                if self.uniform() < 0.4 { before + step } else { before }
             }
             "ties" => (4.0 * self.uniform()).floor(),
             "rare" => f64::from(self.uniform() < 0.03),
@@ -64,9 +57,7 @@ impl Generator {
 
 fn draws(case: &Value) -> Vec<Vec<f64>> {
     let count = |key: &str| case[key].as_u64().unwrap() as usize;
-    let mut generator = Generator {
-        state: case["seed"].as_u64().unwrap(),
-    };
+    let mut generator = Generator { state: case["seed"].as_u64().unwrap() };
     (0..count("chains"))
         .map(|chain| {
             let mut value = 0.0;
@@ -81,9 +72,7 @@ fn draws(case: &Value) -> Vec<Vec<f64>> {
 }
 
 fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| value.as_str().unwrap().parse().unwrap())
+    value.as_f64().unwrap_or_else(|| value.as_str().unwrap().parse().unwrap())
 }
 
 /// Chains that each stand still: zero against zero, up to rounding. What is left of it may be any huge number.
@@ -115,18 +104,9 @@ fn agrees_with_arviz() {
         ];
         for (name, got) in got {
             let expected = number(&case[name]);
-            let same = (got.is_nan() && expected.is_nan())
-                || got == expected
-                || (got > HUGE && expected > HUGE && name == "r_hat");
-            let error = if same {
-                0.0
-            } else {
-                (got - expected).abs() / expected.abs().max(1e-3)
-            };
-            let label = format!(
-                "{} {}x{} {name}",
-                case["kind"], case["chains"], case["draws"]
-            );
+            let same = (got.is_nan() && expected.is_nan()) || got == expected || (got > HUGE && expected > HUGE && name == "r_hat");
+            let error = if same { 0.0 } else { (got - expected).abs() / expected.abs().max(1e-3) };
+            let label = format!("{} {}x{} {name}", case["kind"], case["chains"], case["draws"]);
             assert!(error < 1e-9, "{label}: {got} against {expected}");
             worst = worst.max(error);
         }

@@ -32,26 +32,15 @@ pub struct Summary {
 
 /// Summarises the draws of one quantity, one slice a chain. What cannot be computed is NaN.
 pub fn summarise<C: AsRef<[f64]>>(chains: &[C]) -> Summary {
-    let mut all: Vec<f64> = chains
-        .iter()
-        .flat_map(|c| c.as_ref().iter().copied())
-        .collect();
+    let mut all: Vec<f64> = chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect();
     let constant = all.iter().all(|v| *v == all[0]);
-    let centre = if constant && !all.is_empty() {
-        all[0]
-    } else {
-        mean(&all)
-    };
+    let centre = if constant && !all.is_empty() { all[0] } else { mean(&all) };
     let squares: f64 = all.iter().map(|v| (v - centre) * (v - centre)).sum();
     let sd = (squares / (all.len() as f64 - 1.0)).sqrt();
     let unknown = all.iter().any(|v| v.is_nan());
     all.sort_by(f64::total_cmp);
     let quantile = |p: f64| {
-        if unknown {
-            f64::NAN
-        } else {
-            sorted_quantile(&all, p)
-        }
+        if unknown { f64::NAN } else { sorted_quantile(&all, p) }
     };
     Summary {
         mean: centre,
@@ -85,10 +74,7 @@ mod tests {
     #[test]
     fn constants_are_exact() {
         let summary = summarise(&[[0.1; 7], [0.1; 7]]);
-        assert_eq!(
-            (summary.mean, summary.sd, summary.mcse_mean),
-            (0.1, 0.0, 0.0)
-        );
+        assert_eq!((summary.mean, summary.sd, summary.mcse_mean), (0.1, 0.0, 0.0));
         assert_eq!((summary.ess_bulk, summary.ess_tail), (12.0, 12.0));
         assert!(summary.r_hat.is_nan() && summary.mcse_sd.is_nan());
     }

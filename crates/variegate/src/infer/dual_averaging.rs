@@ -12,7 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// State of the adaptation; what it holds is all that a checkpoint needs.
 ///
@@ -45,33 +46,16 @@ const LOG_STEP_LIMIT: f64 = 300.0;
 
 impl DualAveraging {
     /// Starts at `initial_step` and steers to mean acceptance `target`.
-    pub fn new(initial_step: f64, target: f64) -> Result<Self, InvalidSetting> {
-        require(
-            target > 0.0 && target < 1.0,
-            "target acceptance",
-            target,
-            "it must lie strictly between 0 and 1",
-        )?;
-        let mut state = Self {
-            target,
-            shrink_to: 0.0,
-            count: 0,
-            error_mean: 0.0,
-            log_step: 0.0,
-            log_step_average: 0.0,
-        };
+    pub fn new(initial_step: f64, target: f64) -> Result<Self> {
+        require(target > 0.0 && target < 1.0, "target_acceptance", target, "strictly between 0 and 1")?;
+        let mut state = Self { target, shrink_to: 0.0, count: 0, error_mean: 0.0, log_step: 0.0, log_step_average: 0.0 };
         state.restart(initial_step)?;
         Ok(state)
     }
 
     /// Forgets what was learnt and starts again at `initial_step` (after a change of the metric, for example).
-    pub fn restart(&mut self, initial_step: f64) -> Result<(), InvalidSetting> {
-        require(
-            initial_step.is_finite() && initial_step > 0.0,
-            "initial step size",
-            initial_step,
-            "it must be finite and positive",
-        )?;
+    pub fn restart(&mut self, initial_step: f64) -> Result<()> {
+        require(initial_step.is_finite() && initial_step > 0.0, "initial_step", initial_step, "finite and positive")?;
         self.shrink_to = (10.0 * initial_step).ln();
         self.count = 0;
         self.error_mean = 0.0;
@@ -82,11 +66,7 @@ impl DualAveraging {
 
     /// Learns from one trajectory with mean acceptance probability `acceptance`; NaN (a divergence) counts as 0.
     pub fn update(&mut self, acceptance: f64) {
-        let acceptance = if acceptance.is_nan() {
-            0.0
-        } else {
-            acceptance.clamp(0.0, 1.0)
-        };
+        let acceptance = if acceptance.is_nan() { 0.0 } else { acceptance.clamp(0.0, 1.0) };
         self.count += 1;
         let t = self.count as f64;
         let weight = 1.0 / (t + EARLY_WEIGHT);
@@ -136,12 +116,7 @@ mod tests {
 
     #[test]
     fn the_final_step_has_the_target_acceptance() {
-        for (seed, start, target) in [
-            (1, 1e-3, 0.8),
-            (2, 1.0, 0.44),
-            (3, 1e3, 0.65),
-            (4, 0.5, 0.95),
-        ] {
+        for (seed, start, target) in [(1, 1e-3, 0.8), (2, 1.0, 0.44), (3, 1e3, 0.65), (4, 0.5, 0.95)] {
             let mut rng = SmallRng::seed_from_u64(seed);
             let mut adapt = DualAveraging::new(start, target).unwrap();
             let mut x = 0.0;
@@ -151,10 +126,7 @@ mod tests {
             }
             // Stationary acceptance of this walk is exactly (2/π) atan(2/ε).
             let reached = std::f64::consts::FRAC_2_PI * (2.0 / adapt.final_step()).atan();
-            assert!(
-                (reached - target).abs() < 0.03,
-                "target {target}, reached {reached}"
-            );
+            assert!((reached - target).abs() < 0.03, "target {target}, reached {reached}");
         }
     }
 
@@ -191,8 +163,7 @@ mod tests {
         let mut adapt = DualAveraging::new(0.1, 0.8).unwrap();
         assert!((adapt.final_step() - 0.1).abs() < 1e-15);
         adapt.update(0.9);
-        let copy: DualAveraging =
-            postcard::from_bytes(&postcard::to_stdvec(&adapt).unwrap()).unwrap();
+        let copy: DualAveraging = postcard::from_bytes(&postcard::to_stdvec(&adapt).unwrap()).unwrap();
         assert_eq!(copy, adapt);
         adapt.restart(0.1).unwrap();
         assert_eq!(adapt, DualAveraging::new(0.1, 0.8).unwrap());

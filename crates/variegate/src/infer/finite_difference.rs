@@ -56,35 +56,16 @@ pub struct WorstCoordinate {
 ///
 /// # Panics
 /// If `analytic` and `x` differ in length or are empty: this is a helper for tests.
-pub fn check_gradient(
-    f: impl FnMut(&[f64]) -> f64,
-    x: &[f64],
-    analytic: &[f64],
-) -> WorstCoordinate {
-    assert_eq!(
-        x.len(),
-        analytic.len(),
-        "the gradient must have one entry a coordinate"
-    );
+pub fn check_gradient(f: impl FnMut(&[f64]) -> f64, x: &[f64], analytic: &[f64]) -> WorstCoordinate {
+    assert_eq!(x.len(), analytic.len(), "the gradient must have one entry a coordinate");
     let numerical = gradient(f, x);
     let compare = |index: usize| {
         let (a, n) = (analytic[index], numerical[index]);
         let error = (a - n).abs() / a.abs().max(n.abs()).max(1.0);
         let relative_error = if error.is_nan() { f64::INFINITY } else { error };
-        WorstCoordinate {
-            index,
-            analytic: a,
-            numerical: n,
-            relative_error,
-        }
+        WorstCoordinate { index, analytic: a, numerical: n, relative_error }
     };
-    (1..x.len()).map(compare).fold(compare(0), |worst, next| {
-        if next.relative_error > worst.relative_error {
-            next
-        } else {
-            worst
-        }
-    })
+    (1..x.len()).map(compare).fold(compare(0), |worst, next| if next.relative_error > worst.relative_error { next } else { worst })
 }
 
 #[cfg(test)]
@@ -94,11 +75,7 @@ mod tests {
     #[test]
     fn agrees_with_known_derivatives_over_many_scales() {
         for &x in &[-1e6, -3.0, 0.0, 1e-9, 0.7, 40.0, 1e5] {
-            let worst = check_gradient(
-                |p| (p[0] / 7.0).sin() + p[1] * p[1],
-                &[x, 2.0],
-                &[(x / 7.0).cos() / 7.0, 4.0],
-            );
+            let worst = check_gradient(|p| (p[0] / 7.0).sin() + p[1] * p[1], &[x, 2.0], &[(x / 7.0).cos() / 7.0, 4.0]);
             // The step grows with x, so that the wave is badly resolved only for large x.
             let bound = if x.abs() > 1e3 { 1.0 } else { 1e-9 };
             assert!(worst.relative_error < bound, "at {x}: {worst:?}");

@@ -26,7 +26,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::line_search::{ROUNDING, search};
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// When to stop, and how much to remember.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,38 +46,17 @@ pub struct LbfgsSettings {
 
 impl Default for LbfgsSettings {
     fn default() -> Self {
-        Self {
-            memory: 20,
-            max_iterations: 1_000,
-            gradient_tolerance: 1e-9,
-            value_tolerance: 1e-14,
-            max_line_search: 40,
-        }
+        Self { memory: 20, max_iterations: 1_000, gradient_tolerance: 1e-9, value_tolerance: 1e-14, max_line_search: 40 }
     }
 }
 
 impl LbfgsSettings {
     /// Refuses what could never work.
-    pub fn validate(&self) -> Result<(), InvalidSetting> {
-        let at_least_0 = "it must be a number of at least 0";
-        require(
-            self.gradient_tolerance >= 0.0,
-            "gradient_tolerance",
-            self.gradient_tolerance,
-            at_least_0,
-        )?;
-        require(
-            self.value_tolerance >= 0.0,
-            "value_tolerance",
-            self.value_tolerance,
-            at_least_0,
-        )?;
-        require(
-            self.max_line_search > 0,
-            "max_line_search",
-            self.max_line_search,
-            "it must be at least 1",
-        )
+    pub fn validate(&self) -> Result<()> {
+        let at_least_0 = "a number of at least 0";
+        require(self.gradient_tolerance >= 0.0, "gradient_tolerance", self.gradient_tolerance, at_least_0)?;
+        require(self.value_tolerance >= 0.0, "value_tolerance", self.value_tolerance, at_least_0)?;
+        require(self.max_line_search > 0, "max_line_search", self.max_line_search, "at least 1")
     }
 }
 
@@ -170,26 +150,11 @@ pub fn minimise<E>(
                 }
                 let value = evaluate(&next_x, &mut next_gradient)?;
                 let clean = all_finite(&next_x) && all_finite(&next_gradient);
-                Ok(if clean {
-                    (value, dot(&next_gradient, &direction))
-                } else {
-                    (f64::NAN, f64::NAN)
-                })
+                Ok(if clean { (value, dot(&next_gradient, &direction)) } else { (f64::NAN, f64::NAN) })
             };
             // Without curvature the gradient has no scale: begin with a step of length at most 1.
-            let first_step = if memory.is_empty() {
-                (1.0 / norm(&direction)).min(1.0)
-            } else {
-                1.0
-            };
-            let Some(next_value) = search(
-                value,
-                slope,
-                first_step,
-                settings.max_line_search,
-                &mut along,
-            )?
-            else {
+            let first_step = if memory.is_empty() { (1.0 / norm(&direction)).min(1.0) } else { 1.0 };
+            let Some(next_value) = search(value, slope, first_step, settings.max_line_search, &mut along)? else {
                 // What the quadratic model still promised was below the rounding of f: there is nothing left to gain.
                 let noise = ROUNDING.max(settings.value_tolerance) * value.abs().max(1.0);
                 if !memory.is_empty() && -slope <= noise {
@@ -209,29 +174,14 @@ pub fn minimise<E>(
             value = next_value;
             iterations += 1;
 
-            small_steps = if gain <= settings.value_tolerance * value.abs().max(1.0) {
-                small_steps + 1
-            } else {
-                0
-            };
-            if small_steps >= 2
-                && relative_gradient(&x, &gradient, value) > settings.gradient_tolerance
-            {
+            small_steps = if gain <= settings.value_tolerance * value.abs().max(1.0) { small_steps + 1 } else { 0 };
+            if small_steps >= 2 && relative_gradient(&x, &gradient, value) > settings.gradient_tolerance {
                 break Status::ConvergedValue;
             }
         }
     };
-    let gradient_norm = gradient
-        .iter()
-        .fold(0.0f64, |largest, g| largest.max(g.abs()));
-    Ok(Minimum {
-        x,
-        value,
-        gradient_norm,
-        iterations,
-        evaluations,
-        status,
-    })
+    let gradient_norm = gradient.iter().fold(0.0f64, |largest, g| largest.max(g.abs()));
+    Ok(Minimum { x, value, gradient_norm, iterations, evaluations, status })
 }
 
 /// The last pairs (s, y, 1/sᵀy), oldest first.
@@ -243,11 +193,7 @@ struct Memory {
 
 impl Memory {
     fn new(capacity: usize) -> Self {
-        Self {
-            pairs: VecDeque::with_capacity(capacity.min(1_000)),
-            capacity,
-            scale: 1.0,
-        }
+        Self { pairs: VecDeque::with_capacity(capacity.min(1_000)), capacity, scale: 1.0 }
     }
 
     fn is_empty(&self) -> bool {
@@ -281,8 +227,7 @@ impl Memory {
         if self.capacity == 0 {
             return;
         }
-        let difference =
-            |new: &[f64], old: &[f64]| new.iter().zip(old).map(|(a, b)| a - b).collect::<Vec<_>>();
+        let difference = |new: &[f64], old: &[f64]| new.iter().zip(old).map(|(a, b)| a - b).collect::<Vec<_>>();
         let s = difference(next_x, x);
         let y = difference(next_gradient, gradient);
         let (curvature, yy) = (dot(&s, &y), dot(&y, &y));
@@ -315,9 +260,7 @@ fn all_finite(a: &[f64]) -> bool {
 }
 
 fn relative_gradient(x: &[f64], gradient: &[f64], value: f64) -> f64 {
-    let largest = x.iter().zip(gradient).fold(0.0f64, |worst, (x, g)| {
-        worst.max(g.abs() * x.abs().max(1.0))
-    });
+    let largest = x.iter().zip(gradient).fold(0.0f64, |worst, (x, g)| worst.max(g.abs() * x.abs().max(1.0)));
     largest / value.abs().max(1.0)
 }
 

@@ -42,11 +42,7 @@ pub(super) fn search<E>(
     max_evaluations: usize,
     mut phi: impl FnMut(f64) -> Result<(f64, f64), E>,
 ) -> Result<Option<f64>, E> {
-    let start = Trial {
-        step: 0.0,
-        value,
-        slope,
-    };
+    let start = Trial { step: 0.0, value, slope };
     let slack = ROUNDING * value.abs();
     let mut near = start; // the lowest point that has sufficient decrease
     let mut far = Far::Unknown;
@@ -65,11 +61,7 @@ pub(super) fn search<E>(
             }
             let decreases = value <= start.value + DECREASE * step * start.slope;
             // Within rounding of each other, the slopes decide which of two points is better.
-            let higher = if (value - near.value).abs() <= slack {
-                slope * (step - near.step) > 0.0
-            } else {
-                value > near.value
-            };
+            let higher = if (value - near.value).abs() <= slack { slope * (step - near.step) > 0.0 } else { value > near.value };
             if higher || !(decreases || value <= start.value + slack) {
                 far = Far::Known(trial);
             } else {
@@ -91,17 +83,10 @@ pub(super) fn search<E>(
                 let slow = now > 0.5 * width_before;
                 width_before = width;
                 width = now;
-                if slow {
-                    0.5 * (near.step + end.step)
-                } else {
-                    interpolate(&near, &end, slack)
-                }
+                if slow { 0.5 * (near.step + end.step) } else { interpolate(&near, &end, slack) }
             }
         };
-        if (step - near.step).abs() <= f64::EPSILON * near.step.abs()
-            || step <= 0.0
-            || !step.is_finite()
-        {
+        if (step - near.step).abs() <= f64::EPSILON * near.step.abs() || step <= 0.0 || !step.is_finite() {
             break; // the bracket is as narrow as floating point allows
         }
     }
@@ -117,19 +102,14 @@ fn accepts(start: &Trial, trial: &Trial, slack: f64) -> bool {
     let flat = trial.slope.abs() <= CURVATURE * start.slope.abs();
     let decreases = trial.value <= start.value + DECREASE * trial.step * start.slope;
     // For a quadratic, φ(a) ≤ φ(0) + c₁ a φ'(0) is the same as φ'(a) ≤ (2 c₁ − 1) φ'(0).
-    let decreases_by_slope = (trial.value - start.value).abs() <= slack
-        && trial.slope <= (2.0 * DECREASE - 1.0) * start.slope;
+    let decreases_by_slope = (trial.value - start.value).abs() <= slack && trial.slope <= (2.0 * DECREASE - 1.0) * start.slope;
     flat && (decreases || decreases_by_slope)
 }
 
 /// A longer step, while φ still falls at `near`: the secant of the slopes, held between 2 and 10 times as far.
 fn expand(start: &Trial, near: &Trial) -> f64 {
     let secant = near.step * start.slope / (start.slope - near.slope);
-    if secant.is_finite() && secant > 0.0 {
-        secant.clamp(2.0 * near.step, 10.0 * near.step)
-    } else {
-        4.0 * near.step
-    }
+    if secant.is_finite() && secant > 0.0 { secant.clamp(2.0 * near.step, 10.0 * near.step) } else { 4.0 * near.step }
 }
 
 /// The minimum of the cubic through both ends, kept away from them.
@@ -151,11 +131,7 @@ fn interpolate(near: &Trial, far: &Trial, slack: f64) -> f64 {
             f64::NAN
         }
     };
-    let fraction = if fraction.is_finite() {
-        fraction.clamp(0.1, 0.9)
-    } else {
-        0.5
-    };
+    let fraction = if fraction.is_finite() { fraction.clamp(0.1, 0.9) } else { 0.5 };
     near.step + fraction * width
 }
 
@@ -190,14 +166,8 @@ mod tests {
                 let (found, step, calls) = run(10f64.powi(exponent), phi);
                 let ((value, slope), (at, slope_at)) = (phi(0.0), phi(step));
                 assert_eq!(found, Some(at), "1e{exponent}");
-                assert!(
-                    at <= value + DECREASE * step * slope + 1e-13,
-                    "1e{exponent}: {step}"
-                );
-                assert!(
-                    slope_at.abs() <= CURVATURE * slope.abs(),
-                    "1e{exponent}: {step}"
-                );
+                assert!(at <= value + DECREASE * step * slope + 1e-13, "1e{exponent}: {step}");
+                assert!(slope_at.abs() <= CURVATURE * slope.abs(), "1e{exponent}: {step}");
                 assert!(calls < 40, "1e{exponent}: {calls} calls");
             }
         }
@@ -208,11 +178,7 @@ mod tests {
         // −log(1 − a) − 3a: infinite beyond 1, minimum at 2/3.
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let phi = |a: f64| {
-                if a < 1.0 {
-                    (-(1.0 - a).ln() - 3.0 * a, 1.0 / (1.0 - a) - 3.0)
-                } else {
-                    (bad, bad)
-                }
+                if a < 1.0 { (-(1.0 - a).ln() - 3.0 * a, 1.0 / (1.0 - a) - 3.0) } else { (bad, bad) }
             };
             for first in [0.1, 1.0, 1e6] {
                 let (found, step, _) = run(first, phi);
@@ -225,14 +191,6 @@ mod tests {
     fn no_decrease_is_admitted() {
         // Wrong sign of the slope: the function only rises.
         assert!(run(1.0, |a| (a, -1.0)).0.is_none());
-        assert!(
-            run(1.0, |a| if a > 0.0 {
-                (f64::NAN, f64::NAN)
-            } else {
-                (0.0, -1.0)
-            })
-            .0
-            .is_none()
-        );
+        assert!(run(1.0, |a| if a > 0.0 { (f64::NAN, f64::NAN) } else { (0.0, -1.0) }).0.is_none());
     }
 }

@@ -11,7 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// The schedule ρ_t = (t + τ)^{−κ}, counted from t = 1.
 ///
@@ -30,18 +31,13 @@ pub struct Rates {
 
 impl Rates {
     /// A schedule with delay τ = `delay` and forgetting rate κ = `forgetting`.
-    pub fn new(delay: f64, forgetting: f64) -> Result<Self, InvalidSetting> {
-        require(
-            delay.is_finite() && delay >= 0.0,
-            "delay",
-            delay,
-            "it must be finite and at least 0",
-        )?;
+    pub fn new(delay: f64, forgetting: f64) -> Result<Self> {
+        require(delay.is_finite() && delay >= 0.0, "delay", delay, "finite and at least 0")?;
         require(
             forgetting > 0.5 && forgetting <= 1.0,
             "forgetting",
             forgetting,
-            "it must be above 0.5 and at most 1, or the steps either never settle or stop too early",
+            "above 0.5 and at most 1, or the steps either never settle or stop too early",
         )?;
         Ok(Self { delay, forgetting })
     }
@@ -65,10 +61,7 @@ impl Rates {
 impl Default for Rates {
     /// τ = 1, κ = 0.7.
     fn default() -> Self {
-        Self {
-            delay: 1.0,
-            forgetting: 0.7,
-        }
+        Self { delay: 1.0, forgetting: 0.7 }
     }
 }
 
@@ -96,26 +89,10 @@ const LOG_SCALE_LIMIT: f64 = 300.0;
 
 impl ScaleAdapter {
     /// Starts at `scale` and steers to acceptance `target`.
-    pub fn new(scale: f64, target: f64, rates: Rates) -> Result<Self, InvalidSetting> {
-        require(
-            scale.is_finite() && scale > 0.0,
-            "scale",
-            scale,
-            "it must be finite and positive",
-        )?;
-        require(
-            target > 0.0 && target < 1.0,
-            "target acceptance",
-            target,
-            "it must lie strictly between 0 and 1",
-        )?;
-        Ok(Self {
-            rates,
-            target,
-            log_scale: scale.ln(),
-            steps: 0,
-            frozen: false,
-        })
+    pub fn new(scale: f64, target: f64, rates: Rates) -> Result<Self> {
+        require(scale.is_finite() && scale > 0.0, "scale", scale, "finite and positive")?;
+        require(target > 0.0 && target < 1.0, "target_acceptance", target, "strictly between 0 and 1")?;
+        Ok(Self { rates, target, log_scale: scale.ln(), steps: 0, frozen: false })
     }
 
     /// The scale to propose with.
@@ -129,14 +106,9 @@ impl ScaleAdapter {
             return;
         }
         self.steps += 1;
-        let acceptance = if acceptance.is_nan() {
-            0.0
-        } else {
-            acceptance.clamp(0.0, 1.0)
-        };
+        let acceptance = if acceptance.is_nan() { 0.0 } else { acceptance.clamp(0.0, 1.0) };
         let gain = 1.0 / (self.target * (1.0 - self.target));
-        let moved =
-            self.log_scale + gain * self.rates.rate(self.steps) * (acceptance - self.target);
+        let moved = self.log_scale + gain * self.rates.rate(self.steps) * (acceptance - self.target);
         self.log_scale = moved.clamp(-LOG_SCALE_LIMIT, LOG_SCALE_LIMIT);
     }
 
@@ -165,24 +137,11 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_by_name() {
-        for (delay, forgetting) in [
-            (-1.0, 0.7),
-            (f64::NAN, 0.7),
-            (f64::INFINITY, 0.7),
-            (1.0, 0.5),
-            (1.0, 1.1),
-            (1.0, f64::NAN),
-        ] {
-            assert!(
-                Rates::new(delay, forgetting).is_err(),
-                "{delay} {forgetting}"
-            );
+        for (delay, forgetting) in [(-1.0, 0.7), (f64::NAN, 0.7), (f64::INFINITY, 0.7), (1.0, 0.5), (1.0, 1.1), (1.0, f64::NAN)] {
+            assert!(Rates::new(delay, forgetting).is_err(), "{delay} {forgetting}");
         }
         let error = ScaleAdapter::new(1.0, 1.0, Rates::default()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "target acceptance is 1, but it must lie strictly between 0 and 1"
-        );
+        assert_eq!(error.to_string(), "setting `target_acceptance` is 1, but it must be strictly between 0 and 1");
         assert!(ScaleAdapter::new(0.0, 0.4, Rates::default()).is_err());
     }
 
@@ -196,8 +155,7 @@ mod tests {
             let mut x = 0.0f64;
             let (mut log_scale_sum, mut kept) = (0.0, 0.0);
             for t in 0..20_000 {
-                let proposal =
-                    x + adapter.scale() * rng.sample::<f64, _>(rand_distr::StandardNormal);
+                let proposal = x + adapter.scale() * rng.sample::<f64, _>(rand_distr::StandardNormal);
                 let acceptance = (0.5 * (x * x - proposal * proposal)).exp().min(1.0);
                 if rng.random::<f64>() < acceptance {
                     x = proposal;
@@ -210,10 +168,7 @@ mod tests {
             }
             // Late rates are below 0.005, so the average log scale is known to about 0.02.
             let scale = f64::exp(log_scale_sum / kept);
-            assert!(
-                (scale / expected).ln().abs() < 0.1,
-                "start {start}: {scale} against {expected}"
-            );
+            assert!((scale / expected).ln().abs() < 0.1, "start {start}: {scale} against {expected}");
         }
     }
 
@@ -222,8 +177,7 @@ mod tests {
         let mut adapter = ScaleAdapter::new(2.0, 0.3, Rates::default()).unwrap();
         adapter.update(1.0);
         adapter.update(f64::NAN);
-        let copy: ScaleAdapter =
-            postcard::from_bytes(&postcard::to_stdvec(&adapter).unwrap()).unwrap();
+        let copy: ScaleAdapter = postcard::from_bytes(&postcard::to_stdvec(&adapter).unwrap()).unwrap();
         assert_eq!(copy, adapter);
         let before = adapter.scale();
         adapter.freeze();

@@ -24,7 +24,8 @@
 
 use rand::{Rng, RngExt};
 
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// How the slice is searched. Plain data; [`validate`](Self::validate) it once if it comes from a user.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,12 +42,7 @@ pub struct SliceSampler {
 
 impl Default for SliceSampler {
     fn default() -> Self {
-        Self {
-            width: 1.0,
-            max_widths: 100,
-            lower: f64::NEG_INFINITY,
-            upper: f64::INFINITY,
-        }
+        Self { width: 1.0, max_widths: 100, lower: f64::NEG_INFINITY, upper: f64::INFINITY }
     }
 }
 
@@ -63,9 +59,7 @@ pub struct SliceStep {
 
 /// The density gives no slice to sample from at the current point.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error(
-    "slice sampling cannot start at {x}: the log density there is {log_density} (it must be finite, inside the bounds)"
-)]
+#[error("slice sampling cannot start at {x}: the log density there is {log_density} (it must be finite, inside the bounds)")]
 pub struct NoSlice {
     /// The current point.
     pub x: f64,
@@ -75,34 +69,14 @@ pub struct NoSlice {
 
 impl SliceSampler {
     /// Refuses a width that is not positive, a limit of 0 and bounds in the wrong order.
-    pub fn validate(&self) -> Result<(), InvalidSetting> {
-        require(
-            self.width.is_finite() && self.width > 0.0,
-            "width",
-            self.width,
-            "it must be finite and positive",
-        )?;
-        require(
-            self.max_widths > 0,
-            "max_widths",
-            self.max_widths,
-            "it must be at least 1",
-        )?;
-        require(
-            self.lower < self.upper,
-            "lower",
-            self.lower,
-            "it must lie below upper",
-        )
+    pub fn validate(&self) -> Result<()> {
+        require(self.width.is_finite() && self.width > 0.0, "width", self.width, "finite and positive")?;
+        require(self.max_widths > 0, "max_widths", self.max_widths, "at least 1")?;
+        require(self.lower < self.upper, "lower", self.lower, "below upper")
     }
 
     /// Moves `x` once; leaves the law with the given log density invariant.
-    pub fn step<R: Rng + ?Sized>(
-        &self,
-        x: f64,
-        mut log_density: impl FnMut(f64) -> f64,
-        rng: &mut R,
-    ) -> Result<SliceStep, NoSlice> {
+    pub fn step<R: Rng + ?Sized>(&self, x: f64, mut log_density: impl FnMut(f64) -> f64, rng: &mut R) -> Result<SliceStep, NoSlice> {
         let mut evaluations = 0;
         let mut at = |x: f64| {
             if x < self.lower || x > self.upper {
@@ -110,19 +84,12 @@ impl SliceSampler {
             }
             evaluations += 1;
             let value = log_density(x);
-            if value.is_nan() {
-                f64::NEG_INFINITY
-            } else {
-                value
-            }
+            if value.is_nan() { f64::NEG_INFINITY } else { value }
         };
 
         let log_density_here = at(x);
         if !log_density_here.is_finite() {
-            return Err(NoSlice {
-                x,
-                log_density: log_density_here,
-            });
+            return Err(NoSlice { x, log_density: log_density_here });
         }
         // log of a uniform on (0, 1]: the level is never −∞.
         let level = log_density_here + (1.0 - rng.random::<f64>()).ln();
@@ -148,11 +115,7 @@ impl SliceSampler {
             let proposal = left + (right - left) * rng.random::<f64>();
             let log_density = at(proposal);
             if log_density > level {
-                return Ok(SliceStep {
-                    x: proposal,
-                    log_density,
-                    evaluations,
-                });
+                return Ok(SliceStep { x: proposal, log_density, evaluations });
             }
             if proposal == x {
                 break; // the interval has shrunk to the current point
@@ -163,11 +126,7 @@ impl SliceSampler {
                 right = proposal;
             }
         }
-        Ok(SliceStep {
-            x,
-            log_density: log_density_here,
-            evaluations,
-        })
+        Ok(SliceStep { x, log_density: log_density_here, evaluations })
     }
 }
 
@@ -184,23 +143,13 @@ mod tests {
     use rand_distr::{Exp1, StandardNormal};
 
     /// Exact draws in, one step, the same law out; false alarms once in 10⁴ runs (the seed is fixed).
-    fn invariance(
-        sampler: SliceSampler,
-        exact: impl Fn(&mut SmallRng) -> f64,
-        log_density: impl Fn(f64) -> f64,
-    ) -> CheckReport {
-        let settings = InvarianceSettings {
-            draws: 100_000,
-            false_alarm_rate: 1e-4,
-        };
+    fn invariance(sampler: SliceSampler, exact: impl Fn(&mut SmallRng) -> f64, log_density: impl Fn(f64) -> f64) -> CheckReport {
+        let settings = InvarianceSettings { draws: 100_000, false_alarm_rate: 1e-4 };
         let functions = |x: &f64, out: &mut Vec<f64>| {
             out.extend([*x, x * x, x.abs(), x.cos(), x.sin()]);
             out.extend([-1.5, -0.5, 0.1, 0.7, 2.0].map(|cut| f64::from(*x < cut)));
         };
-        let names = [
-            "x", "x²", "|x|", "cos x", "sin x", "x < -1.5", "x < -0.5", "x < 0.1", "x < 0.7",
-            "x < 2",
-        ];
+        let names = ["x", "x²", "|x|", "cos x", "sin x", "x < -1.5", "x < -0.5", "x < 0.1", "x < 0.7", "x < 2"];
         let mut rng = SmallRng::seed_from_u64(20);
         one_step_invariance(
             "slice",
@@ -216,11 +165,7 @@ mod tests {
 
     /// Narrow intervals and few widths: here the random split of the widths matters.
     fn samplers() -> [SliceSampler; 4] {
-        let with = |width, max_widths| SliceSampler {
-            width,
-            max_widths,
-            ..SliceSampler::default()
-        };
+        let with = |width, max_widths| SliceSampler { width, max_widths, ..SliceSampler::default() };
         [with(1.0, 100), with(0.3, 3), with(0.8, 1), with(30.0, 2)]
     }
 
@@ -236,19 +181,11 @@ mod tests {
     fn exponential_with_a_bound_is_invariant() {
         for sampler in samplers() {
             // The density given is not zero below 0: only the bound keeps it there.
-            let bounded = SliceSampler {
-                lower: 0.0,
-                ..sampler
-            };
+            let bounded = SliceSampler { lower: 0.0, ..sampler };
             let report = invariance(bounded, |rng| rng.sample(Exp1), |x| -x);
             assert!(report.passed, "{sampler:?}\n{report}");
-            let both = SliceSampler {
-                lower: 0.0,
-                upper: 1.0,
-                ..sampler
-            };
-            let truncated =
-                |rng: &mut SmallRng| -(1.0 - rng.random::<f64>() * (1.0 - f64::exp(-1.0))).ln();
+            let both = SliceSampler { lower: 0.0, upper: 1.0, ..sampler };
+            let truncated = |rng: &mut SmallRng| -(1.0 - rng.random::<f64>() * (1.0 - f64::exp(-1.0))).ln();
             let report = invariance(both, truncated, |x| -x);
             assert!(report.passed, "{sampler:?}\n{report}");
         }
@@ -294,10 +231,7 @@ mod tests {
     fn a_wide_interval_shrinks_fast() {
         // Shrinking costs about 2 log(width / slice) evaluations; rejection without it would need hundreds.
         let mut rng = SmallRng::seed_from_u64(6);
-        let wide = SliceSampler {
-            width: 1_000.0,
-            ..SliceSampler::default()
-        };
+        let wide = SliceSampler { width: 1_000.0, ..SliceSampler::default() };
         let (mut x, mut total) = (0.0, 0);
         for _ in 0..1_000 {
             let step = wide.step(x, |x| -0.5 * x * x, &mut rng).unwrap();
@@ -314,10 +248,7 @@ mod tests {
         for bad in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
             assert!(sampler.step(0.0, |_| bad, &mut rng).is_err());
         }
-        let bounded = SliceSampler {
-            lower: 0.0,
-            ..sampler
-        };
+        let bounded = SliceSampler { lower: 0.0, ..sampler };
         let error = bounded.step(-1.0, |_| 0.0, &mut rng).unwrap_err();
         assert_eq!(error.log_density, f64::NEG_INFINITY);
         // A single point has density: nothing else can be accepted.
@@ -328,38 +259,12 @@ mod tests {
         assert!(flat.x.abs() <= 100.0 && flat.evaluations <= 105);
         // Widths that overflow, or are not numbers.
         for width in [1e308, f64::NAN, 0.0] {
-            let odd = SliceSampler {
-                width,
-                max_widths: 5,
-                ..sampler
-            };
+            let odd = SliceSampler { width, max_widths: 5, ..sampler };
             assert!(odd.step(1.0, |x| -x.abs(), &mut rng).unwrap().x.is_finite());
         }
-        assert!(
-            SliceSampler {
-                width: 0.0,
-                ..sampler
-            }
-            .validate()
-            .is_err()
-        );
-        assert!(
-            SliceSampler {
-                max_widths: 0,
-                ..sampler
-            }
-            .validate()
-            .is_err()
-        );
-        assert!(
-            SliceSampler {
-                lower: 1.0,
-                upper: 1.0,
-                ..sampler
-            }
-            .validate()
-            .is_err()
-        );
+        assert!(SliceSampler { width: 0.0, ..sampler }.validate().is_err());
+        assert!(SliceSampler { max_widths: 0, ..sampler }.validate().is_err());
+        assert!(SliceSampler { lower: 1.0, upper: 1.0, ..sampler }.validate().is_err());
         assert!(sampler.validate().is_ok());
     }
 }

@@ -137,8 +137,7 @@ impl Program for Gibbs {
             kappa[i] = b * (y - 0.5);
             log_likelihood += b * (y * eta[i] - log1p_exp(eta[i]));
         }
-        let mut stats =
-            Stats { gram: Sum(vec![0.0; dim * dim]), linear: Sum(vec![0.0; dim]), log_likelihood: Sum(log_likelihood) };
+        let mut stats = Stats { gram: Sum(vec![0.0; dim * dim]), linear: Sum(vec![0.0; dim]), log_likelihood: Sum(log_likelihood) };
         panel.weighted_gram_add(&omega[..n], &mut stats.gram.0);
         panel.t_mul_add(&kappa[..n], 1, &mut stats.linear.0);
         Ok(stats)

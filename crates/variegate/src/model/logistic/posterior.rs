@@ -178,9 +178,9 @@ impl Posterior for LogisticPosterior {
             summary.rows.push((name.clone(), vec![s.mean, s.sd, s.q5, s.q95, s.ess_bulk, s.ess_tail, s.r_hat]));
             checked.push((name, s));
         }
-        let verdict = convergence(&checked, self.lengths.len());
+        let verdict = convergence(checked.iter().map(|(n, s)| (n.as_str(), s)), self.lengths.len());
         summary.converged = verdict.converged;
-        summary.notes = verdict.notes;
+        summary.notes = verdict.sentences;
         summary
     }
 
