@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::double;
 use super::node::Covariance;
 use super::tilted::{self, Spread};
-use super::double;
 
 /// Which bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

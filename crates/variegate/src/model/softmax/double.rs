@@ -26,10 +26,8 @@ fn lambda_slope(xi: f64) -> f64 {
 /// γ at the minimum of the bound: Newton, with bisection whenever a step leaves the bracket or does not halve.
 pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
     let s = m.len() as f64;
-    let (mut lo, top, widest) = m
-        .iter()
-        .zip(v)
-        .fold((f64::INFINITY, f64::NEG_INFINITY, 0.0f64), |(lo, hi, w), (&m, &v)| (lo.min(m), hi.max(m), w.max(v)));
+    let (mut lo, top, widest) =
+        m.iter().zip(v).fold((f64::INFINITY, f64::NEG_INFINITY, 0.0f64), |(lo, hi, w), (&m, &v)| (lo.min(m), hi.max(m), w.max(v)));
     let mut hi = top + (0.5 * (s - 2.0) * widest).sqrt().max(2.0 * (1.0 - 2.0 / s).sqrt().atanh());
     let mut gamma = top;
     let mut last = hi - lo;

@@ -28,7 +28,6 @@ mod tilted;
 pub mod vb;
 
 pub use bound::Bound;
-pub use check::check;
 pub use node::Covariance;
 pub use posterior::SoftmaxPosterior;
 pub use precision::Precision;
@@ -38,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Family, Fit, Kind, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
@@ -246,7 +246,10 @@ impl Model for SoftmaxModel {
             counts[code as usize] += data.weights.as_ref().map_or(1.0, |w| w[i]);
         }
         if let Some(empty) = counts.iter().position(|&n| n == 0.0) {
-            return Err(Error::Unfit(format!("class `{}` has no row of positive weight: leave it out of the list of classes", classes.names[empty])));
+            return Err(Error::Unfit(format!(
+                "class `{}` has no row of positive weight: leave it out of the list of classes",
+                classes.names[empty]
+            )));
         }
         let s = &self.settings;
         let scaling = Scaling { center: s.standardize, scale: s.standardize, intercept: true, drop_constant: true };
@@ -266,7 +269,9 @@ impl Model for SoftmaxModel {
             }
         }
         if s.bound == Bound::Double && s.covariance == CovarianceChoice::Joint {
-            warnings.push("with the double bound a joint covariance has no entries between classes: `child` gives the same fit and was used".into());
+            warnings.push(
+                "with the double bound a joint covariance has no entries between classes: `child` gives the same fit and was used".into(),
+            );
         }
         let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), counts, design };
         Ok(Box::new(SoftmaxFit::new(s, schema, warnings)))
@@ -279,6 +284,10 @@ impl Model for SoftmaxModel {
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
         let request = resolve("simulate softmax", &simulate::SETTINGS, request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
     }
 }
 
@@ -300,7 +309,10 @@ impl SoftmaxModel {
             }
             Covariance::Joint => "set `covariance` to `child`, or select columns first".to_string(),
         };
-        Err(Error::Unfit(format!("{} covariance matrices of {classes} classes and {dim} columns are too large: {advice}", covariance.word())))
+        Err(Error::Unfit(format!(
+            "{} covariance matrices of {classes} classes and {dim} columns are too large: {advice}",
+            covariance.word()
+        )))
     }
 }
 
@@ -319,17 +331,20 @@ struct SoftmaxFit {
 
 impl SoftmaxFit {
     fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
-        let children = schema.classes.len();
-        let program = Vb {
+        let program = Self::program_of(settings, schema.classes.len(), &schema.design);
+        Self { settings: settings.clone(), schema, program, warnings }
+    }
+
+    fn program_of(settings: &Settings, children: usize, design: &Design) -> Vb {
+        Vb {
             children,
             bound: settings.bound,
-            covariance: settings.covariance(children, schema.design.dim()),
-            prior: settings.prior(children, &schema.design),
+            covariance: settings.covariance(children, design.dim()),
+            prior: settings.prior(children, design),
             map_penalty: settings.map_penalty,
             tol: settings.tol,
-            design: schema.design.clone(),
-        };
-        Self { settings: settings.clone(), schema, program, warnings }
+            design: design.clone(),
+        }
     }
 }
 

@@ -43,11 +43,8 @@ pub struct SoftmaxPosterior {
 impl SoftmaxPosterior {
     pub(super) fn new(schema: &Schema, settings: &Settings, alpha: Vec<f64>, state: &State, sweeps: u64) -> Result<Self> {
         let node: &Node = &state.node;
-        let moments = node.moments().map_err(|e| Error::Numerical {
-            what: "the covariance of the weights",
-            sweep: sweeps,
-            detail: e.to_string(),
-        })?;
+        let moments =
+            node.moments().map_err(|e| Error::Numerical { what: "the covariance of the weights", sweep: sweeps, detail: e.to_string() })?;
         Ok(Self {
             schema: schema.clone(),
             settings: settings.clone(),
@@ -140,7 +137,9 @@ impl SoftmaxPosterior {
             ),
         }];
         if self.settings.bound == super::Bound::Double {
-            notes.push("the double bound is loose by up to one nat a row and overstates log-odds: use `bound = tilted` for probabilities".into());
+            notes.push(
+                "the double bound is loose by up to one nat a row and overstates log-odds: use `bound = tilted` for probabilities".into(),
+            );
         }
         notes
     }

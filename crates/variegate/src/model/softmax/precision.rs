@@ -145,9 +145,9 @@ impl Prior {
         sum
     }
 
-    /// A precision for each entry from draws of the groups' ones.
-    pub fn draw(&self, mut gamma: impl FnMut(f64, f64) -> f64) -> Vec<f64> {
-        let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.shape, self.rate)).collect();
+    /// A precision for each entry from draws of the groups' ones; `gamma` draws from the prior, whose rate it is told.
+    pub fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
+        let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.rate)).collect();
         self.source
             .iter()
             .map(|s| match *s {

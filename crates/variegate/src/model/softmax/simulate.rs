@@ -9,7 +9,7 @@ use super::tilted::softmax;
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::{Kind, Setting, Simulation};
-use crate::run::{Purpose, Stream, open01};
+use crate::run::{Philox, Purpose, Stream, open01};
 use crate::{Error, Result};
 
 pub(super) const SETTINGS: [Setting; 2] = [
@@ -31,45 +31,49 @@ impl Default for Request {
     }
 }
 
-/// Weights from the prior, K×D, bias last.
-pub(super) fn weights(settings: &Settings, classes: usize, design: &Design, stream: Stream) -> Result<Vec<f64>> {
-    let mut rng = stream.rng();
+/// Weights from the prior, K×D.
+pub(super) fn draw_weights(settings: &Settings, classes: usize, design: &Design, rng: &mut Philox) -> Result<Vec<f64>> {
     let shape = Gamma::new(settings.a0, 1.0).map_err(|e| Error::setting("a0", settings.a0, format!("a shape to draw from ({e})")))?;
-    let precisions = settings.prior(classes, design).draw(|_, rate| shape.sample(&mut rng) / rate);
-    let weights = precisions
+    let precisions = settings.prior(classes, design).draw(|rate| shape.sample(rng) / rate);
+    Ok(precisions
         .iter()
         .map(|p| {
-            let z: f64 = StandardNormal.sample(&mut rng);
-            // a tiny shape draws precisions that underflow; their weights would not be finite
-            z / p.max(1e-200).sqrt()
+            let z: f64 = StandardNormal.sample(rng);
+            // a small shape draws precisions that underflow; their weights would not be finite
+            z / p.clamp(1e-200, 1e200).sqrt()
         })
-        .collect();
-    Ok(weights)
+        .collect())
 }
+
+/// A class of a row; weights have one entry more than the row where there is a bias.
+pub(super) fn draw_class(weights: &[f64], row: &[f64], classes: usize, rng: &mut Philox) -> u32 {
+    let mut z: Vec<f64> = weights.chunks_exact(weights.len() / classes).map(|w| dot(row, w) + w.get(row.len()).unwrap_or(&0.0)).collect();
+    softmax(&mut z);
+    let mut left = open01(rng);
+    let found = z.iter().position(|p| {
+        left -= p;
+        left < 0.0
+    });
+    found.unwrap_or(classes - 1) as u32
+}
+
+/// A draw of weights and labels without a row of every class could not be fitted, so it is put back, at most this often.
+const TRIES: u64 = 1000;
 
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     let (columns, classes) = (request.columns, request.classes);
     let design = Design::identity(columns, true);
     let stream = Stream::new(seed, 0, Purpose::Simulate);
-    let weights = weights(settings, classes, &design, stream.item(0))?;
-    let mut rng = stream.item(1).rng();
-    let (mut values, mut codes) = (Vec::with_capacity(rows * columns), Vec::with_capacity(rows));
-    let (mut row, mut z) = (vec![1.0; columns + 1], vec![0.0; classes]);
-    for _ in 0..rows {
-        for v in &mut row[..columns] {
-            *v = StandardNormal.sample(&mut rng);
+    let mut rng = stream.item(0).rng();
+    let values: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
+    let (mut weights, mut codes) = (Vec::new(), Vec::new());
+    for attempt in 1..=TRIES {
+        let mut rng = stream.item(attempt).rng();
+        weights = draw_weights(settings, classes, &design, &mut rng)?;
+        codes = values.chunks_exact(columns).map(|row| draw_class(&weights, row, classes, &mut rng)).collect::<Vec<u32>>();
+        if rows < classes || (0..classes as u32).all(|c| codes.contains(&c)) {
+            break;
         }
-        for (z, w) in z.iter_mut().zip(weights.chunks_exact(columns + 1)) {
-            *z = dot(w, &row);
-        }
-        softmax(&mut z);
-        let mut left = open01(&mut rng);
-        let code = z.iter().position(|p| {
-            left -= p;
-            left < 0.0
-        });
-        codes.push(code.unwrap_or(classes - 1) as u32);
-        values.extend_from_slice(&row[..columns]);
     }
     let names = (1..=classes).map(|c| format!("c{c}")).collect();
     let mut data = Dataset::new(Matrix::dense(rows, columns, values)).with_target(Target::Classes(Classes { codes, names }));

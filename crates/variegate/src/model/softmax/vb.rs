@@ -121,8 +121,7 @@ impl Vb {
         let (s, dim) = (self.children, self.design.dim());
         let k = self.covariance.blocks(s);
         let Scratch { panel, m, v, slope, curvature, solver } = scratch;
-        let mut stats =
-            NodeStats { curvature: Sum(vec![0.0; k * packed_len(dim)]), gradient: Sum(vec![0.0; s * dim]), value: Sum(0.0) };
+        let mut stats = NodeStats { curvature: Sum(vec![0.0; k * packed_len(dim)]), gradient: Sum(vec![0.0; s * dim]), value: Sum(0.0) };
         let height = packed_rows(dim, k);
         let mut first = 0;
         while first < block.rows() {
@@ -211,12 +210,7 @@ impl Program for Vb {
             }
         }
         let extras = vec![("step".to_string(), state.step), ("visits".to_string(), visits as f64)];
-        Ok(Report {
-            objective: state.bound,
-            components: self.children as u32,
-            converged: state.outcome != Outcome::Running,
-            extras,
-        })
+        Ok(Report { objective: state.bound, components: self.children as u32, converged: state.outcome != Outcome::Running, extras })
     }
 
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut Scratch, _: Stream) -> Result<NodeStats> {
