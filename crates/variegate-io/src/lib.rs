@@ -1,1 +1,4 @@
-//! Files.
+//! Files: reading and writing data.
+
+pub mod read;
+pub mod write;
