@@ -18,9 +18,9 @@ pub fn command() -> Command {
     options::families(command, |family, command| {
         let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue).help("Under a minute; the full check sees smaller errors");
         let name = family.name();
-        command.args([quick, options::seed().help("Seed of every random number [default: 1]"), options::json(), options::quiet()]).after_help(
-            format!("Examples:\n  variegate check {name} --quick\n  variegate check {name} --seed 2"),
-        )
+        command
+            .args([quick, options::seed().help("Seed of every random number [default: 1]"), options::json(), options::quiet()])
+            .after_help(format!("Examples:\n  variegate check {name} --quick\n  variegate check {name} --seed 2"))
     })
 }
 
@@ -41,7 +41,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::to_stdout(&text.join("\n"))?;
     }
     if !quiet {
-        let verdict = if passed { "All checks passed." } else { "A check FAILED: repeat it with another --seed; if it fails again, please report it." };
+        let verdict = if passed {
+            "All checks passed."
+        } else {
+            "A check FAILED: repeat it with another --seed; if it fails again, please report it."
+        };
         eprintln!("\n{verdict}");
     }
     Ok(if passed { Exit::Success } else { Exit::Failure })
@@ -56,10 +60,7 @@ fn shown(report: &CheckReport) -> String {
     let verdict = if report.passed { "passed" } else { "FAILED" };
     let head = format!(
         "{} of {}: {verdict} ({} replicates, false-alarm rate {})",
-        report.check,
-        report.subject,
-        report.replicates,
-        report.false_alarm_rate
+        report.check, report.subject, report.replicates, report.false_alarm_rate
     );
     let mut table = Table::new(["", "expected", "observed", "statistic", "p-value", ""]);
     for c in &report.comparisons {
