@@ -8,6 +8,7 @@ from . import diagnostics
 from ._core import __version__
 from ._logistic import BayesianLogisticRegression
 from ._posterior import Posterior
+from ._runs import load_run
 from ._summary import Summary
 
-__all__ = ["BayesianLogisticRegression", "Posterior", "Summary", "__version__", "diagnostics"]
+__all__ = ["BayesianLogisticRegression", "Posterior", "Summary", "__version__", "diagnostics", "load_run"]

@@ -44,6 +44,10 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"a classifier needs rows of at least two classes, but there is one class: {self.classes_[0]!r}"
+            )
         settings = {s["name"]: plain(getattr(self, s["name"])) for s in _core.family_info(self._family)["settings"]}
 
         with follow(self.progress, type(self).__name__) as progress:
@@ -56,8 +60,10 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
                 weights=sample_weight,
                 columns=list(getattr(self, "feature_names_in_", [])),
                 seed=seed_of(self.random_state),
+                free_seed=self.random_state is None,
                 threads=0 if self.threads is None else count("threads", self.threads, 1),
                 block_rows=None if self.block_rows is None else count("block_rows", self.block_rows, 1),
+                out=self.out,
                 progress=progress,
             )
         self._read()

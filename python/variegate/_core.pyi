@@ -1,6 +1,7 @@
 """The Rust side of the package. Its callers are the estimators; users want those."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -45,10 +46,13 @@ def fit(
     weights: _Float | None = None,
     columns: Sequence[str] = ...,
     seed: int = 0,
+    free_seed: bool = False,
     threads: int = 0,
     block_rows: int | None = None,
+    out: str | PathLike[str] | None = None,
     progress: Callable[[list[_ChainProgress]], object] | None = None,
 ) -> FittedModel: ...
+def read_run(path: str | PathLike[str]) -> tuple[FittedModel, dict[str, Any]]: ...
 
 class FittedModel:
     @property

@@ -39,6 +39,9 @@ class BayesianLogisticRegression(FamilyClassifier):
         Threads to use; None takes all there are.
     block_rows : int or None, default=None
         Rows that are worked on together; other values give other draws. None chooses by the number of columns.
+    out : str, path or None, default=None
+        Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit
+        that was stopped goes on there if it is called again with the same data and settings; a finished one is read.
     progress : bool or "auto", default="auto"
         Whether tqdm draws a progress bar; "auto" does so in a terminal or a notebook.
 
@@ -98,6 +101,7 @@ class BayesianLogisticRegression(FamilyClassifier):
         random_state=None,
         threads=None,
         block_rows=None,
+        out=None,
         progress="auto",
     ):
         self.prior_precision = prior_precision
@@ -111,6 +115,7 @@ class BayesianLogisticRegression(FamilyClassifier):
         self.random_state = random_state
         self.threads = threads
         self.block_rows = block_rows
+        self.out = out
         self.progress = progress
 
     def _check_target(self, y):

@@ -10,6 +10,7 @@ use variegate::run::Report;
 
 use crate::error::raise;
 use crate::features::Features;
+use crate::fit::Outcome;
 
 /// Named figures of every sweep of a chain: `sweep`, `objective`, and what else the program reports.
 pub type Trace = Vec<(String, Vec<f64>)>;
@@ -42,7 +43,8 @@ pub struct FittedModel {
 }
 
 impl FittedModel {
-    pub fn new(posterior: Box<dyn Posterior>, traces: Vec<Trace>, seed: u64, warnings: Vec<String>) -> Self {
+    pub fn new(outcome: Outcome) -> Self {
+        let Outcome { posterior, traces, seed, warnings } = outcome;
         Self { posterior, traces, seed, warnings, summary: OnceLock::new() }
     }
 }
@@ -148,7 +150,7 @@ impl FittedModel {
         };
         let traces = trace.iter().map(|c| c.iter().map(|(n, v)| column(n, v)).collect()).collect::<PyResult<_>>()?;
         let posterior = py.detach(|| model::family(family).and_then(|f| f.load(posterior))).map_err(raise)?;
-        Ok(Self::new(posterior, traces, seed, warnings))
+        Ok(Self::new(Outcome { posterior, traces, seed, warnings }))
     }
 
     fn __repr__(&self) -> String {

@@ -8,6 +8,7 @@ mod error;
 mod features;
 mod fit;
 mod fitted;
+mod folder;
 mod settings;
 mod watch;
 
@@ -18,7 +19,7 @@ mod _core {
     #[pymodule_export]
     use crate::diagnostics::{e_bfmi, ess_bulk, ess_mean, ess_tail, mcse_mean, mcse_quantile, mcse_sd, r_hat};
     #[pymodule_export]
-    use crate::fit::fit;
+    use crate::fit::{fit, read_run};
     #[pymodule_export]
     use crate::fitted::FittedModel;
     #[pymodule_export]

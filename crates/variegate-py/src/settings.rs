@@ -45,6 +45,15 @@ pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, Py
     Ok(info)
 }
 
+/// Settings as a dictionary.
+pub fn settings_to_python<'py>(py: Python<'py>, settings: &Map<String, Value>) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, value) in settings {
+        out.set_item(name, to_python(py, value)?)?;
+    }
+    Ok(out)
+}
+
 fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),

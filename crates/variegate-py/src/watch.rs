@@ -1,6 +1,5 @@
 //! Watches a fit for Python: Ctrl-C and progress, a few times a second.
 
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use variegate::run::{ChainProgress, Next, Observer};
 
@@ -16,9 +15,9 @@ impl Watch {
         Self { progress, raised: None }
     }
 
-    /// The exception that stopped the fit. An interrupt says what became of the results.
-    pub fn exception(self, py: Python<'_>, kept: &str) -> Option<PyErr> {
-        self.raised.map(|e| if e.is_instance_of::<PyKeyboardInterrupt>(py) { PyKeyboardInterrupt::new_err(kept.to_string()) } else { e })
+    /// The exception that stopped the fit.
+    pub fn exception(self) -> Option<PyErr> {
+        self.raised
     }
 
     fn call(&self, py: Python<'_>, chains: &[ChainProgress]) -> PyResult<()> {
