@@ -49,7 +49,7 @@ impl RunRecord {
     }
 
     /// The text of `settings.toml`.
-    pub(super) fn settings_toml(&self) -> Result<String, toml::ser::Error> {
+    pub(super) fn settings_toml(&self) -> Result<String, Box<dyn std::error::Error>> {
         let mut plan = Map::new();
         plan.insert("seed".into(), self.plan.seed.into());
         plan.insert("chains".into(), self.plan.chains.into());
@@ -77,9 +77,9 @@ impl RunRecord {
         all.insert("run".into(), to_toml(&run.into()).unwrap_or_else(empty));
         all.insert("model".into(), to_toml(&Value::Object(self.model.clone())).unwrap_or_else(empty));
         all.insert("plan".into(), to_toml(&plan.into()).unwrap_or_else(empty));
-        let data = serde_json::to_value(&self.data).map_err(serde::ser::Error::custom)?;
+        let data = serde_json::to_value(&self.data)?;
         all.insert("data".into(), to_toml(&data).unwrap_or_else(empty));
-        let machine = serde_json::to_value(&self.machine).map_err(serde::ser::Error::custom)?;
+        let machine = serde_json::to_value(&self.machine)?;
         all.insert("machine".into(), to_toml(&machine).unwrap_or_else(empty));
         let head = "# What this run was asked to do. It is a record: a changed file is refused.\n\n";
         Ok(format!("{head}{}", toml::to_string(&all)?))

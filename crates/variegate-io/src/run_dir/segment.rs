@@ -114,9 +114,8 @@ impl<W: Write + Send> SegmentWriter<W> {
 }
 
 fn column_type(field: &Field) -> Result<TypePtr> {
-    let plain = |name: &str, physical, repetition| {
-        Type::primitive_type_builder(name, physical).with_repetition(repetition).build().map(Arc::new)
-    };
+    let plain =
+        |name: &str, physical, repetition| Type::primitive_type_builder(name, physical).with_repetition(repetition).build().map(Arc::new);
     let (physical, repetition) = match field.kind {
         Kind::Int32 => (Physical::INT32, Repetition::REQUIRED),
         Kind::Int64 => (Physical::INT64, Repetition::REQUIRED),

@@ -270,12 +270,7 @@ pub(super) fn scatter_trace(columns: &Columns, values: &[Values], kept: &[u64], 
             Values::MaybeDouble(v) => v[i].map(|x| (name.clone(), x)),
             _ => None,
         });
-        let report = Report {
-            objective: objective[i],
-            components: components[i] as u32,
-            converged: converged[i],
-            extras: named.collect(),
-        };
+        let report = Report { objective: objective[i], components: components[i] as u32, converged: converged[i], extras: named.collect() };
         out[chain].push((sweep, report));
     }
     Ok(())
