@@ -1,6 +1,5 @@
 """The contract of scikit-learn, check by check."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from variegate import BayesianLogisticRegression
@@ -19,7 +18,6 @@ def expected_failures(estimator):
     return {}
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50)],
     expected_failed_checks=expected_failures,

@@ -20,7 +20,7 @@ __all__ = ["e_bfmi", "ess_bulk", "ess_mean", "ess_tail", "mcse_mean", "mcse_quan
 
 
 def _chains(draws):
-    draws = np.ascontiguousarray(draws, dtype=np.float64)
+    draws = np.asarray(draws, dtype=np.float64, order="C")
     if draws.ndim == 1:
         draws = draws[np.newaxis]
     if draws.ndim != 2 or draws.size == 0:
