@@ -7,7 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::report::{CheckReport, Comparison, two_sided_p, z_score};
+use super::moments::Moments;
+use super::report::{CheckReport, Comparison, z_score};
+use super::subject::{Checkable, evaluate, exact, one_sweep};
+use super::suite::{Progress, in_rounds};
+use super::tail::normal_two_sided;
+use crate::Result;
 
 /// How much evidence to gather.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,20 +60,49 @@ pub fn one_step_invariance<S, R: ?Sized, E>(
     Ok(changes.report(subject, settings, names))
 }
 
-/// Running means of test functions before and after, and of their changes.
+/// The same question of one sweep of a program: unknowns from the prior, data given them, one sweep.
+pub fn sweep_invariance<S: Checkable>(
+    subject: &S,
+    settings: &InvarianceSettings,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<CheckReport> {
+    let names = subject.names();
+    let mut changes = PairedChanges::new(names.len());
+    // Blocks of draws are the unit of work; they are merged in order, whoever did them.
+    const TOGETHER: u64 = 256;
+    let parts = settings.draws.div_ceil(TOGETHER);
+    in_rounds("one-step invariance", parts, progress, |part| {
+        let mut changes = PairedChanges::new(names.len());
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for index in part * TOGETHER..((part + 1) * TOGETHER).min(settings.draws) {
+            let (unknowns, data) = exact(subject, seed, GROUP, index)?;
+            evaluate(subject, &unknowns, &data, names.len(), &mut before)?;
+            let unknowns = one_sweep(subject, unknowns, &data, seed, GROUP, index)?;
+            evaluate(subject, &unknowns, &data, names.len(), &mut after)?;
+            changes.add(&before, &after);
+        }
+        Ok(changes)
+    })?
+    .iter()
+    .for_each(|part| changes.merge(part));
+    Ok(changes.report(&subject.title(), settings, &names))
+}
+
+/// Keeps the random numbers of this check apart from those of others.
+const GROUP: u32 = 1;
+
+/// Means of test functions before, and of their changes.
 #[derive(Debug, Clone)]
 pub struct PairedChanges {
-    count: u64,
-    before: Vec<f64>,
-    change: Vec<f64>,
-    change_squares: Vec<f64>,
+    before: Moments,
+    change: Moments,
 }
 
 impl PairedChanges {
     /// For `functions` test functions.
     pub fn new(functions: usize) -> Self {
-        let zeros = || vec![0.0; functions];
-        Self { count: 0, before: zeros(), change: zeros(), change_squares: zeros() }
+        Self { before: Moments::new(functions), change: Moments::new(functions) }
     }
 
     /// Takes in one pair of values of all test functions.
@@ -76,40 +110,32 @@ impl PairedChanges {
     /// # Panics
     /// If the number of values is not the one announced.
     pub fn add(&mut self, before: &[f64], after: &[f64]) {
-        assert!(before.len() == self.before.len() && after.len() == self.before.len(), "every test function must give one value");
-        self.count += 1;
-        let n = self.count as f64;
-        for i in 0..before.len() {
-            // Welford: stable also when the change is small against its mean.
-            let change = after[i] - before[i];
-            self.before[i] += (before[i] - self.before[i]) / n;
-            let away = change - self.change[i];
-            self.change[i] += away / n;
-            self.change_squares[i] += away * (change - self.change[i]);
-        }
+        let width = self.before.mean.len();
+        assert!(before.len() == width && after.len() == width, "every test function must give one value");
+        self.before.add(before);
+        let change: Vec<f64> = after.iter().zip(before).map(|(a, b)| a - b).collect();
+        self.change.add(&change);
+    }
+
+    /// Takes in pairs that were gathered elsewhere.
+    pub fn merge(&mut self, right: &Self) {
+        self.before.merge(&right.before);
+        self.change.merge(&right.change);
     }
 
     /// The verdict.
     pub fn report(&self, subject: &str, settings: &InvarianceSettings, names: &[impl AsRef<str>]) -> CheckReport {
-        let n = self.count as f64;
         let comparisons = names
             .iter()
             .enumerate()
             .map(|(i, name)| {
-                let standard_error = (self.change_squares[i] / (n - 1.0) / n).sqrt();
-                let z = if self.count < 2 { f64::NAN } else { z_score(self.change[i], standard_error) };
-                Comparison {
-                    name: name.as_ref().to_string(),
-                    expected: self.before[i],
-                    observed: self.before[i] + self.change[i],
-                    statistic: z,
-                    p_value: two_sided_p(z),
-                    passed: false,
-                    meaning: String::new(),
-                }
+                let change = self.change.mean[i];
+                let error = self.change.error_squared(i).sqrt();
+                let z = if error.is_nan() { f64::NAN } else { z_score(change, error) };
+                Comparison::open(name.as_ref(), self.before.mean[i], self.before.mean[i] + change, z, normal_two_sided(z))
             })
             .collect();
-        let never_changed: Vec<bool> = self.change_squares.iter().map(|s| *s == 0.0).collect();
+        let never_changed: Vec<bool> = (0..names.len()).map(|i| self.change.variance(i) == 0.0).collect();
         let meaning = |c: &Comparison| {
             let index = names.iter().position(|n| n.as_ref() == c.name);
             if c.passed && index.is_some_and(|i| never_changed[i]) {
@@ -119,7 +145,7 @@ impl PairedChanges {
             let verdict = if c.passed { "unchanged within noise" } else { "changed: the step does not keep the law" };
             format!("{}: mean {before:.6} before, {after:.6} after one step, z = {z:.2}; {verdict}", c.name)
         };
-        CheckReport::judge("one-step invariance", subject, self.count, settings.false_alarm_rate, comparisons, meaning)
+        CheckReport::judge("one-step invariance", subject, self.change.count, settings.false_alarm_rate, comparisons, meaning)
     }
 }
 

@@ -1,11 +1,11 @@
-//! The beta distribution function and its inverse, for shapes of at least 1 as Monte Carlo errors of quantiles need them.
+//! The beta distribution function and its inverse, as Monte Carlo errors of quantiles and Student's t need them.
 //!
 //! I_x(a, b) by Lentz's evaluation of its continued fraction on the side where it converges fast (x below the mean, else
 //! 1 − I_{1−x}(b, a)); the inverse by Newton steps held inside a bracket. Good to about 1e-11 for shapes up to 1e6, where the
 //! cancellation in log Γ sets the limit.
 
-/// I_x(a, b) for a, b ≥ 1.
-fn beta_cdf(x: f64, a: f64, b: f64) -> f64 {
+/// I_x(a, b) for a, b > 0.
+pub(crate) fn beta_cdf(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }

@@ -35,6 +35,7 @@ pub mod normal_quantile;
 mod r_hat;
 pub mod summary;
 
+pub(crate) use beta_quantile::beta_cdf;
 pub use chains::quantile;
 pub use convergence::{Convergence, convergence};
 pub use energy::{Acceptance, acceptance, e_bfmi};

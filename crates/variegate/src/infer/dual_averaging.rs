@@ -12,7 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// State of the adaptation; what it holds is all that a checkpoint needs.
 ///
@@ -45,16 +46,16 @@ const LOG_STEP_LIMIT: f64 = 300.0;
 
 impl DualAveraging {
     /// Starts at `initial_step` and steers to mean acceptance `target`.
-    pub fn new(initial_step: f64, target: f64) -> Result<Self, InvalidSetting> {
-        require(target > 0.0 && target < 1.0, "target acceptance", target, "it must lie strictly between 0 and 1")?;
+    pub fn new(initial_step: f64, target: f64) -> Result<Self> {
+        require(target > 0.0 && target < 1.0, "target_acceptance", target, "strictly between 0 and 1")?;
         let mut state = Self { target, shrink_to: 0.0, count: 0, error_mean: 0.0, log_step: 0.0, log_step_average: 0.0 };
         state.restart(initial_step)?;
         Ok(state)
     }
 
     /// Forgets what was learnt and starts again at `initial_step` (after a change of the metric, for example).
-    pub fn restart(&mut self, initial_step: f64) -> Result<(), InvalidSetting> {
-        require(initial_step.is_finite() && initial_step > 0.0, "initial step size", initial_step, "it must be finite and positive")?;
+    pub fn restart(&mut self, initial_step: f64) -> Result<()> {
+        require(initial_step.is_finite() && initial_step > 0.0, "initial_step", initial_step, "finite and positive")?;
         self.shrink_to = (10.0 * initial_step).ln();
         self.count = 0;
         self.error_mean = 0.0;

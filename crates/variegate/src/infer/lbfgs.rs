@@ -26,7 +26,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::line_search::{ROUNDING, search};
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// When to stop, and how much to remember.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,11 +52,11 @@ impl Default for LbfgsSettings {
 
 impl LbfgsSettings {
     /// Refuses what could never work.
-    pub fn validate(&self) -> Result<(), InvalidSetting> {
-        let at_least_0 = "it must be a number of at least 0";
+    pub fn validate(&self) -> Result<()> {
+        let at_least_0 = "a number of at least 0";
         require(self.gradient_tolerance >= 0.0, "gradient_tolerance", self.gradient_tolerance, at_least_0)?;
         require(self.value_tolerance >= 0.0, "value_tolerance", self.value_tolerance, at_least_0)?;
-        require(self.max_line_search > 0, "max_line_search", self.max_line_search, "it must be at least 1")
+        require(self.max_line_search > 0, "max_line_search", self.max_line_search, "at least 1")
     }
 }
 

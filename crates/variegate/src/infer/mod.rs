@@ -17,26 +17,9 @@ pub mod slice;
 
 use std::fmt;
 
-/// A setting of an algorithm that is outside what the algorithm allows.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{setting} is {value}, but {allowed}")]
-pub struct InvalidSetting {
-    /// Name of the setting, as users know it.
-    pub setting: &'static str,
-    /// The value that was given, as text.
-    pub value: String,
-    /// What would have been allowed, as the end of a sentence ("it must be positive").
-    pub allowed: &'static str,
-}
+use crate::{Error, Result};
 
-impl InvalidSetting {
-    /// Refuses `value` for `setting`; `allowed` reads like "it must be positive".
-    pub fn new(setting: &'static str, value: impl fmt::Display, allowed: &'static str) -> Self {
-        Self { setting, value: value.to_string(), allowed }
-    }
-}
-
-/// `Ok` if `holds`, else the refusal of `value` for `setting`.
-pub(crate) fn require(holds: bool, setting: &'static str, value: impl fmt::Display, allowed: &'static str) -> Result<(), InvalidSetting> {
-    if holds { Ok(()) } else { Err(InvalidSetting::new(setting, value, allowed)) }
+/// `Ok` if `holds`, else an error that says what `name` must be.
+pub(crate) fn require(holds: bool, name: &str, value: impl fmt::Display, allowed: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::setting(name, value, allowed)) }
 }

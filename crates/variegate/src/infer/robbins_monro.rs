@@ -11,7 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// The schedule ρ_t = (t + τ)^{−κ}, counted from t = 1.
 ///
@@ -30,13 +31,13 @@ pub struct Rates {
 
 impl Rates {
     /// A schedule with delay τ = `delay` and forgetting rate κ = `forgetting`.
-    pub fn new(delay: f64, forgetting: f64) -> Result<Self, InvalidSetting> {
-        require(delay.is_finite() && delay >= 0.0, "delay", delay, "it must be finite and at least 0")?;
+    pub fn new(delay: f64, forgetting: f64) -> Result<Self> {
+        require(delay.is_finite() && delay >= 0.0, "delay", delay, "finite and at least 0")?;
         require(
             forgetting > 0.5 && forgetting <= 1.0,
             "forgetting",
             forgetting,
-            "it must be above 0.5 and at most 1, or the steps either never settle or stop too early",
+            "above 0.5 and at most 1, or the steps either never settle or stop too early",
         )?;
         Ok(Self { delay, forgetting })
     }
@@ -88,9 +89,9 @@ const LOG_SCALE_LIMIT: f64 = 300.0;
 
 impl ScaleAdapter {
     /// Starts at `scale` and steers to acceptance `target`.
-    pub fn new(scale: f64, target: f64, rates: Rates) -> Result<Self, InvalidSetting> {
-        require(scale.is_finite() && scale > 0.0, "scale", scale, "it must be finite and positive")?;
-        require(target > 0.0 && target < 1.0, "target acceptance", target, "it must lie strictly between 0 and 1")?;
+    pub fn new(scale: f64, target: f64, rates: Rates) -> Result<Self> {
+        require(scale.is_finite() && scale > 0.0, "scale", scale, "finite and positive")?;
+        require(target > 0.0 && target < 1.0, "target_acceptance", target, "strictly between 0 and 1")?;
         Ok(Self { rates, target, log_scale: scale.ln(), steps: 0, frozen: false })
     }
 
@@ -140,7 +141,7 @@ mod tests {
             assert!(Rates::new(delay, forgetting).is_err(), "{delay} {forgetting}");
         }
         let error = ScaleAdapter::new(1.0, 1.0, Rates::default()).unwrap_err();
-        assert_eq!(error.to_string(), "target acceptance is 1, but it must lie strictly between 0 and 1");
+        assert_eq!(error.to_string(), "setting `target_acceptance` is 1, but it must be strictly between 0 and 1");
         assert!(ScaleAdapter::new(0.0, 0.4, Rates::default()).is_err());
     }
 

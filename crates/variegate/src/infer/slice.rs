@@ -24,7 +24,8 @@
 
 use rand::{Rng, RngExt};
 
-use super::{InvalidSetting, require};
+use super::require;
+use crate::Result;
 
 /// How the slice is searched. Plain data; [`validate`](Self::validate) it once if it comes from a user.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,10 +69,10 @@ pub struct NoSlice {
 
 impl SliceSampler {
     /// Refuses a width that is not positive, a limit of 0 and bounds in the wrong order.
-    pub fn validate(&self) -> Result<(), InvalidSetting> {
-        require(self.width.is_finite() && self.width > 0.0, "width", self.width, "it must be finite and positive")?;
-        require(self.max_widths > 0, "max_widths", self.max_widths, "it must be at least 1")?;
-        require(self.lower < self.upper, "lower", self.lower, "it must lie below upper")
+    pub fn validate(&self) -> Result<()> {
+        require(self.width.is_finite() && self.width > 0.0, "width", self.width, "finite and positive")?;
+        require(self.max_widths > 0, "max_widths", self.max_widths, "at least 1")?;
+        require(self.lower < self.upper, "lower", self.lower, "below upper")
     }
 
     /// Moves `x` once; leaves the law with the given log density invariant.
