@@ -1,1 +1,3 @@
 //! Files.
+
+pub mod run_dir;

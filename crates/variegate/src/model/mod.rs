@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
+use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, X};
 use crate::run::{AnyProgram, Ending, Memory, Observer, Pace, Piece, Plan, Schedule, default_block_rows, drive};
 use crate::{Error, Result};
@@ -62,6 +63,9 @@ pub trait Model: Send + Sync {
     fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>>;
     /// Data from the model's prior, with the truth.
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation>;
+    /// Whether the inference does what it claims, on small data of its own: the checks of [`crate::check`] for a sampler, a valid and
+    /// rising bound for a variational method.
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>>;
 }
 
 /// A model bound to the schema of its data: ready to run, and able to read what a run has kept.

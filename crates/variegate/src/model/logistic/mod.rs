@@ -3,6 +3,7 @@
 //! p(y = 1 | x) = σ(wᵀx̃) with x̃ the standardised row and a one for the bias; w_j ~ N(0, 1/`prior_precision`), the bias
 //! ~ N(0, 1/`bias_precision`). Settings are here, the sampler in `gibbs.rs`, predictions and summaries in `posterior.rs`.
 
+pub mod check;
 pub mod gibbs;
 mod posterior;
 mod simulate;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Family, Fit, Kind, Model, Posterior, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, Design, Needs, Scaling, Target, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, state};
 use crate::{Error, Result};
@@ -49,7 +51,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             prior_precision: 1.0,
-            bias_precision: Some(0.01),
+            bias_precision: Some(0.1),
             fit_intercept: true,
             standardize: true,
             n_chains: 4,
@@ -196,6 +198,10 @@ impl Model for LogisticModel {
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
         let request = resolve("simulate logistic", &simulate::SETTINGS, request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        crate::check::check(&check::Subject, effort, seed, progress)
     }
 }
 

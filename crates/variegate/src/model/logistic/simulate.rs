@@ -1,4 +1,4 @@
-//! Data from the prior: standard normal columns, weights from the prior, labels from the model.
+//! Data from the prior: standard normal columns, weights from the prior, labels from the model, both classes present.
 
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -28,31 +28,38 @@ impl Default for Request {
     }
 }
 
+/// A draw of weights and labels with one class only could not be fitted, so it is put back, at most this often.
+const TRIES: u64 = 1000;
+
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
-    let design = Design::identity(request.columns, settings.fit_intercept);
+    let columns = request.columns;
+    let design = Design::identity(columns, settings.fit_intercept);
     let stream = Stream::new(seed, 0, Purpose::Simulate);
     let mut rng = stream.item(0).rng();
-    let weights: Vec<f64> = settings
-        .precisions(&design)
-        .iter()
-        .map(|p| {
-            let z: f64 = StandardNormal.sample(&mut rng);
-            z / p.sqrt()
-        })
-        .collect();
-    let (mut values, mut codes) = (Vec::with_capacity(rows * request.columns), Vec::with_capacity(rows));
-    let mut rng = stream.item(1).rng();
-    let bias = if settings.fit_intercept { weights[request.columns] } else { 0.0 };
-    for _ in 0..rows {
-        let row: Vec<f64> = (0..request.columns).map(|_| StandardNormal.sample(&mut rng)).collect();
-        codes.push((open01(&mut rng) < sigmoid(bias + dot(&row, &weights[..request.columns]))) as u32);
-        values.extend(row);
+    let values: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
+    let (mut weights, mut codes) = (Vec::new(), Vec::new());
+    for attempt in 1..=TRIES {
+        let mut rng = stream.item(attempt).rng();
+        weights = settings
+            .precisions(&design)
+            .iter()
+            .map(|p| {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                z / p.sqrt()
+            })
+            .collect();
+        let bias = if settings.fit_intercept { weights[columns] } else { 0.0 };
+        codes = values.chunks_exact(columns).map(|row| (open01(&mut rng) < sigmoid(bias + dot(row, &weights[..columns]))) as u32).collect();
+        if codes.contains(&0) && codes.contains(&1) {
+            break;
+        }
     }
+    let bias = if settings.fit_intercept { weights[columns] } else { 0.0 };
     let names = vec!["no".to_string(), "yes".to_string()];
-    let mut data = Dataset::new(Matrix::dense(rows, request.columns, values)).with_target(Target::Classes(Classes { codes, names }));
-    data.columns = (0..request.columns).map(|j| format!("x{}", j + 1)).collect();
+    let mut data = Dataset::new(Matrix::dense(rows, columns, values)).with_target(Target::Classes(Classes { codes, names }));
+    data.columns = (0..columns).map(|j| format!("x{}", j + 1)).collect();
     let mut truth = Map::new();
-    truth.insert("coefficients".into(), json!(&weights[..request.columns]));
+    truth.insert("coefficients".into(), json!(&weights[..columns]));
     truth.insert("intercept".into(), json!(bias));
     Ok(Simulation { data, truth })
 }

@@ -113,3 +113,27 @@ fn the_table_of_settings_is_the_settings() {
         assert_eq!(f.configure(&defaults).unwrap().settings(), defaults);
     }
 }
+
+#[test]
+fn the_sampler_passes_every_check() {
+    let model = family("logistic").unwrap().configure(&Map::new()).unwrap();
+    for report in model.check(&Effort::quick(), 20, &mut |_| {}).unwrap() {
+        assert!(report.passed, "{report}");
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_draws() {
+    let given = settings(&[("n_draws", json!(20)), ("n_warmup", json!(5)), ("n_chains", json!(3))]);
+    let model = family("logistic").unwrap().configure(&given).unwrap();
+    let data = model.simulate(1000, &settings(&[("columns", json!(7))]), 3).unwrap().data;
+    let run = |threads| {
+        let run = RunSettings { seed: 9, threads, block_rows: Some(64), ..RunSettings::default() };
+        let kept = fit(model.as_ref(), &data, &run, &mut Unobserved).unwrap().kept;
+        kept.chains.iter().flat_map(|c| c.draws.scalars.values.iter().map(|v| v.to_bits())).collect::<Vec<_>>()
+    };
+    let one = run(1);
+    assert_eq!(one.len(), 3 * 20 * 9); // log joint, seven weights, bias
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(4));
+}
