@@ -24,7 +24,7 @@ pub fn run(options: &Options) -> Result<Value> {
             let mut rng = Stream::new(1, 0, Purpose::Simulate).sweep(r).rng();
             seconds(|| {
                 for (o, &c) in out.iter_mut().zip(&tilts) {
-                    *o = PolyaGamma::draw(1, c, &mut rng);
+                    *o = PolyaGamma::draw_1(c, &mut rng);
                 }
                 black_box(&out);
             })

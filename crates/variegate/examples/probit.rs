@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-use variegate::check::{Checkable, Installed};
+use variegate::check::{CheckReport, Checkable, Effort, Installed, Progress, check};
 use variegate::data::design::PanelScratch;
 use variegate::data::{Classes, DataError, Dataset, Design, Matrix, Needs, Scaling, Target, TargetKind};
 use variegate::diagnostics::{convergence, summarise};
@@ -245,6 +245,10 @@ impl Model for ProbitModel {
         truth.insert("intercept".into(), json!(weights[request.columns]));
         Ok(Simulation { data, truth })
     }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        check(&Subject, effort, seed, progress)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -464,11 +468,11 @@ impl Checkable for Subject {
 }
 
 fn main() -> Result<()> {
-    use variegate::check::{Effort, check};
     use variegate::model::{RunSettings, fit};
     use variegate::run::Unobserved;
 
-    let model = Probit.configure(&Map::new())?;
+    let given: Map<String, Value> = [("n_draws".to_string(), json!(3000))].into_iter().collect();
+    let model = Probit.configure(&given)?;
     let simulated = model.simulate(1000, &Map::new(), 1)?;
     let fitted = fit(model.as_ref(), &simulated.data, &RunSettings { seed: 2, ..RunSettings::default() }, &mut Unobserved)?;
     println!("truth: {}", Value::Object(simulated.truth));
@@ -477,7 +481,7 @@ fn main() -> Result<()> {
         println!("{name:>12}  mean {:>7.3}  sd {:.3}  R-hat {:.3}", numbers[0], numbers[1], numbers[3]);
     }
     println!("{}", summary.notes.join("\n"));
-    for report in check(&Subject, &Effort::quick(), 3, &mut |_| {})? {
+    for report in model.check(&Effort::quick(), 3, &mut |_| {})? {
         print!("{report}");
     }
     Ok(())
@@ -486,7 +490,6 @@ fn main() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use variegate::check::{Effort, check};
     use variegate::model::{RunSettings, fit};
     use variegate::run::Unobserved;
 
