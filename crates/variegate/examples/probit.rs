@@ -19,9 +19,7 @@ use variegate::model::{
     ClassProbabilities, Family, Fit, Kind, Model, NamedArray, Posterior, SAMPLING, Setting, Simulation, Summary, as_map,
     check_prediction_rows, choose_method, defaults, for_panels, resolve,
 };
-use variegate::run::{
-    AnyProgram, Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state,
-};
+use variegate::run::{AnyProgram, Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
 use variegate::special::{ln_norm_cdf, norm_cdf};
 use variegate::{Error, Result, merge_fields};
 
@@ -397,9 +395,10 @@ impl Posterior for ProbitPosterior {
         let mut summary = Summary { headings: ["mean", "sd", "ESS bulk", "R-hat"].map(String::from).to_vec(), ..Summary::default() };
         let mut checked = Vec::new();
         for j in 0..dim {
-            let name = self.schema.design.kept.get(j).map_or("(intercept)".to_string(), |&c| {
-                self.schema.columns.get(c as usize).cloned().unwrap_or_else(|| format!("x{c}"))
-            });
+            let name =
+                self.schema.design.kept.get(j).map_or("(intercept)".to_string(), |&c| {
+                    self.schema.columns.get(c as usize).cloned().unwrap_or_else(|| format!("x{c}"))
+                });
             let mut column = self.weights.iter().skip(j).step_by(dim).copied();
             let chains: Vec<Vec<f64>> = self.lengths.iter().map(|&n| column.by_ref().take(n).collect()).collect();
             let s = summarise(&chains);
