@@ -38,6 +38,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use variegate::run::{Draws, Report, Table};
 
+use commit::Folding;
 use disk::Disk;
 use manifest::{FileEntry, Manifest};
 use segment::SegmentReader;
@@ -56,8 +57,7 @@ pub struct RunDir {
     /// Held while this may write.
     lock: Option<File>,
     disk: Disk,
-    /// Number of small segments of a kind at which they are folded into one.
-    fold_at: usize,
+    folding: Folding,
 }
 
 /// How far a run has come.
@@ -189,7 +189,7 @@ impl RunDir {
             if now.checksum == manifest.checksum {
                 return Err(error);
             }
-            if now.run.created_at != manifest.run.created_at || now.commits < manifest.commits {
+            if now.id != manifest.id {
                 return Err(RunDirError::Replaced { path: self.path.clone() });
             }
             manifest = now;
