@@ -5,6 +5,7 @@
 
 pub mod logistic;
 mod settings;
+pub mod softmax;
 
 pub use settings::{Kind, SAMPLING, Setting, as_map, defaults, resolve};
 
@@ -18,7 +19,7 @@ use crate::run::{AnyProgram, Ending, Memory, Observer, Pace, Piece, Plan, Schedu
 use crate::{Error, Result};
 
 /// Every family there is. A new one is one line here.
-pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic];
+pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {
