@@ -1,5 +1,6 @@
 //! How the command ends: exit codes, and errors in words.
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as StdError;
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 
 use variegate::Error;
 use variegate::data::DataError;
+use variegate_io::read::{Cause, ReadError};
 
 /// The exit codes, as `--help` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,11 @@ impl StdError for Usage {}
 pub fn of_clap(message: &clap::Error) -> ExitCode {
     // a reader that went away is no reason to complain
     let _ = message.print();
+    let of_models = matches!(message.get(ContextKind::Usage), Some(ContextValue::StyledStr(u)) if u.to_string().contains("<MODEL>"));
+    if of_models && message.kind() == ErrorKind::InvalidSubcommand {
+        let names: Vec<&str> = variegate::model::FAMILIES.iter().map(|f| f.name()).collect();
+        eprintln!("The models are {}; `variegate models` tells what they are.", names.join(", "));
+    }
     if message.use_stderr() { Exit::Usage.code() } else { Exit::Success.code() }
 }
 
@@ -62,10 +69,8 @@ pub fn of_error(error: &anyhow::Error) -> ExitCode {
     }
     say(Tone::Error, &sentence(error));
     let usage = error.chain().any(|e| {
-        let library = matches!(
-            e.downcast_ref::<Error>(),
-            Some(Error::Setting { .. } | Error::UnknownSetting { .. } | Error::UnknownModel { .. })
-        );
+        let library =
+            matches!(e.downcast_ref::<Error>(), Some(Error::Setting { .. } | Error::UnknownSetting { .. } | Error::UnknownModel { .. }));
         e.is::<Usage>() || library
     });
     if usage { Exit::Usage.code() } else { Exit::Failure.code() }
@@ -86,6 +91,10 @@ fn sentence(error: &anyhow::Error) -> String {
         } else if !text.contains(&cause) {
             text = format!("{text}: {cause}");
         }
+    }
+    let missing = |e: &ReadError| matches!(&e.cause, Cause::Open(io) if io.kind() == std::io::ErrorKind::NotFound);
+    if error.chain().any(|e| e.downcast_ref::<ReadError>().is_some_and(missing)) {
+        return format!("{text}\ncheck the path: relative ones begin in the present folder");
     }
     let hint = error.chain().find_map(|e| {
         let data = e.downcast_ref::<DataError>().or_else(|| match e.downcast_ref::<Error>() {

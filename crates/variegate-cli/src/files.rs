@@ -39,15 +39,16 @@ pub fn file(help: &'static str) -> Arg {
 pub fn format_arguments() -> [Arg; 5] {
     let option = |name: &'static str| Arg::new(name).long(name).help_heading(DATA);
     [
-        option("format").value_name("WORD").value_parser(value_parser!(Format)).help(format!(
-            "Format of the file, where its name does not tell it: {}",
-            Format::words()
-        )),
+        option("format")
+            .value_name("WORD")
+            .value_parser(value_parser!(Format))
+            .help(format!("Format of the file, where its name does not tell it: {}", Format::words())),
         option("delimiter").value_name("CHAR").value_parser(delimiter).help("Separates the fields of a text table (`tab` for a tab)"),
         option("no-header").action(ArgAction::SetTrue).help("The first line of a text table holds data; columns are x0, x1, …"),
-        option("index-base").value_name("WORD").value_parser(value_parser!(IndexBase)).help(
-            "Number of the first feature in an svmlight file: auto, zero or one",
-        ),
+        option("index-base")
+            .value_name("WORD")
+            .value_parser(value_parser!(IndexBase))
+            .help("Number of the first feature in an svmlight file: auto, zero or one"),
         option("array").value_name("NAME").help("Array of an .npz file that holds the features"),
     ]
 }
@@ -135,7 +136,9 @@ pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptio
     let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
     match read_features(path, &schema, &options) {
         // most files to predict have no target; only one that was asked for must be there
-        Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. }) if asked.is_none() && names(&options.target, &name) => {
+        Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. })
+            if asked.is_none() && names(&options.target, &name) =>
+        {
             options.target = None;
             Ok(read_features(path, &schema, &options)?)
         }

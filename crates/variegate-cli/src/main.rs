@@ -9,6 +9,7 @@ mod progress;
 mod tables;
 mod training;
 
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(help) => return exit::of_clap(&help),
     };
-    let outcome = std::panic::catch_unwind(|| commands::run(&matches));
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(&matches)));
     match outcome {
         Ok(Ok(exit)) => exit.code(),
         Ok(Err(error)) => exit::of_error(&error),

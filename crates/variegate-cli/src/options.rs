@@ -32,9 +32,17 @@ fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     let arg = arg.allow_negative_numbers(true);
     match default {
         None => arg,
-        Some(Value::Null) => arg.default_value("none"),
-        Some(Value::String(word)) => arg.default_value(word.clone()),
-        Some(other) => arg.default_value(other.to_string()),
+        Some(value) => arg.default_value(shown(value)),
+    }
+}
+
+/// A value as it is written on the command line.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "none".into(),
+        Value::String(word) => word.clone(),
+        // 1.0 is written 1
+        other => other.as_f64().filter(|_| other.is_f64()).map_or_else(|| other.to_string(), |x| x.to_string()),
     }
 }
 
@@ -68,10 +76,16 @@ pub fn given(matches: &ArgMatches, table: &[Setting]) -> Map<String, Value> {
 /// One subcommand a family.
 pub fn families(command: Command, each: impl Fn(&'static dyn Family, Command) -> Command) -> Command {
     let subcommands = variegate::model::FAMILIES.iter().map(|&family| {
-        let about = family.title();
-        each(family, Command::new(family.name()).about(about).long_about(format!("{about}\n\n{}", family.about())))
+        // no long help: every option then takes one or two lines, and -h and --help say the same
+        each(family, Command::new(family.name()).about(family.title()))
     });
-    command.subcommand_required(true).arg_required_else_help(true).subcommand_value_name("MODEL").subcommands(subcommands)
+    command
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand_value_name("MODEL")
+        .subcommand_help_heading("Models")
+        .subcommands(subcommands)
 }
 
 /// The family whose subcommand was called.

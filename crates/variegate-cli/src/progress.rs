@@ -55,16 +55,7 @@ impl Watch {
     /// Watches a run with this name; quietly if so told.
     pub fn new(name: &str, quiet: bool) -> anyhow::Result<Self> {
         catch_signals()?;
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
-            // with a terminal of 80 columns all of it fits
-            if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:18.cyan} {percent:>3}% {elapsed}, {eta} left {wide_msg}") {
-                bar.set_style(style.progress_chars("━╸─"));
-            }
-            bar.set_prefix(name.to_string());
-            bar.enable_steady_tick(Duration::from_millis(500));
-            bar
-        });
+        let bar = (!quiet).then(|| terminal_bar(name, 0)).flatten();
         if let Ok(mut shown) = SHOWN.lock() {
             shown.clone_from(&bar);
         }
@@ -103,6 +94,49 @@ impl Observer for Watch {
         self.begun = true;
         if stopping() { Next::Stop } else { Next::Continue }
     }
+}
+
+/// Shows how much of a task is done, on a terminal only.
+pub struct Share(Option<ProgressBar>);
+
+impl Share {
+    /// A task with this name; quietly if so told.
+    pub fn new(name: &str, quiet: bool) -> Self {
+        Self((!quiet).then(|| terminal_bar(name, 1000)).flatten())
+    }
+
+    /// Doing `what`, of which this share (from 0 to 1) is done.
+    pub fn at(&self, what: &'static str, done: f64) {
+        if let Some(bar) = &self.0 {
+            let position = (1000.0 * done.clamp(0.0, 1.0)) as u64;
+            if bar.message() != what {
+                bar.set_message(what);
+                bar.reset();
+            }
+            bar.set_position(position);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar with the time left, where standard error is a terminal; with 80 columns all of it fits.
+fn terminal_bar(name: &str, length: u64) -> Option<ProgressBar> {
+    std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:18.cyan} {percent:>3}% {elapsed}, {eta} left {wide_msg}") {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.set_prefix(name.to_string());
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
+    })
 }
 
 /// Objective (the best of the chains) and components (the range over the chains) in a few words.

@@ -35,8 +35,7 @@ impl Table {
     /// The text, within `width` columns: names are shortened first; what still does not fit goes into further bands below.
     pub fn render(&self, width: Option<usize>) -> String {
         let columns = self.headings.len();
-        let mut widths: Vec<usize> =
-            (0..columns).map(|j| self.lines().map(|cells| length(&cells[j])).max().unwrap_or(0)).collect();
+        let mut widths: Vec<usize> = (0..columns).map(|j| self.lines().map(|cells| length(&cells[j])).max().unwrap_or(0)).collect();
         let width = width.unwrap_or(usize::MAX);
         let total: usize = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
         if total > width && columns > 0 {

@@ -1,12 +1,12 @@
 //! `variegate check`: tests that a model's inference does what it claims.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde_json::json;
-use variegate::check::report::CheckReport;
-use variegate::model::Family;
+use serde_json::{Map, json};
+use variegate::check::{CheckReport, Effort};
 
 use crate::exit::Exit;
+use crate::progress::Share;
 use crate::tables::{self, Table};
 use crate::{options, output};
 
@@ -18,9 +18,9 @@ pub fn command() -> Command {
     options::families(command, |family, command| {
         let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue).help("Under a minute; the full check sees smaller errors");
         let name = family.name();
-        command.args([quick, options::seed().help("Seed of every random number [default: 1]"), options::json(), options::quiet()]).after_help(
-            format!("Examples:\n  variegate check {name} --quick\n  variegate check {name} --seed 2"),
-        )
+        command
+            .args([quick, options::seed().help("Seed of every random number [default: 1]"), options::json(), options::quiet()])
+            .after_help(format!("Examples:\n  variegate check {name} --quick\n  variegate check {name} --seed 2"))
     })
 }
 
@@ -32,7 +32,10 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         let effort = if quick { "quick" } else { "full; --quick takes under a minute" };
         eprintln!("checking {} ({effort}), seed {seed}", family.name());
     }
-    let reports = reports(family, quick, seed)?;
+    let effort = if quick { Effort::quick() } else { Effort::full() };
+    let share = Share::new(family.name(), quiet);
+    let reports = family.configure(&Map::new())?.check(&effort, seed, &mut |p| share.at(p.check, p.done))?;
+    drop(share);
     let passed = reports.iter().all(|r| r.passed);
     if json {
         output::json(&json!({ "model": family.name(), "seed": seed, "quick": quick, "passed": passed, "checks": reports }))?;
@@ -41,14 +44,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::to_stdout(&text.join("\n"))?;
     }
     if !quiet {
-        let verdict = if passed { "All checks passed." } else { "A check FAILED: repeat it with another --seed; if it fails again, please report it." };
+        let verdict = if passed {
+            "All checks passed."
+        } else {
+            "A check FAILED: repeat it with another --seed; if it fails again, please report it."
+        };
         eprintln!("\n{verdict}");
     }
     Ok(if passed { Exit::Success } else { Exit::Failure })
-}
-
-fn reports(family: &'static dyn Family, _quick: bool, _seed: u64) -> Result<Vec<CheckReport>> {
-    bail!("{} cannot be checked yet", family.name())
 }
 
 /// One check: its verdict, and a line a comparison.
@@ -56,10 +59,7 @@ fn shown(report: &CheckReport) -> String {
     let verdict = if report.passed { "passed" } else { "FAILED" };
     let head = format!(
         "{} of {}: {verdict} ({} replicates, false-alarm rate {})",
-        report.check,
-        report.subject,
-        report.replicates,
-        report.false_alarm_rate
+        report.check, report.subject, report.replicates, report.false_alarm_rate
     );
     let mut table = Table::new(["", "expected", "observed", "statistic", "p-value", ""]);
     for c in &report.comparisons {

@@ -22,7 +22,12 @@ pub fn command() -> Command {
     let out = "Folder for data and runs [default: the first free of runs/demo-1, runs/demo-2, …]";
     Command::new("demo")
         .about("Generate data, fit every model to them and show what was found")
-        .args([options::seed().help("Seed of every random number [default: 1]"), options::out_folder(out), options::json(), options::quiet()])
+        .args([
+            options::seed().help("Seed of every random number [default: 1]"),
+            options::out_folder(out),
+            options::json(),
+            options::quiet(),
+        ])
         .after_help("Examples:\n  variegate demo\n  variegate demo --out /tmp/demo --seed 3")
 }
 

@@ -46,13 +46,14 @@ pub fn command() -> Command {
 fn examples(family: &dyn Family) -> String {
     let name = family.name();
     let defaults = family.defaults();
-    let own = family.settings().first().map_or_else(String::new, |s| match &defaults[s.name] {
-        Value::String(word) => format!(" --{} {word}", s.option()),
-        other => format!(" --{} {other}", s.option()),
-    });
+    let own = family
+        .settings()
+        .first()
+        .map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(defaults.get(s.name).unwrap_or(&Value::Null))));
     format!(
-        "Examples:\n  variegate fit {name} train.csv --target label --out runs/a\n  \
-         variegate fit {name} train.csv --target label --seed 7 --threads 2{own}"
+        "{}\n\nExamples:\n  variegate fit {name} train.csv --target label --out runs/a\n  \
+         variegate fit {name} train.csv --target label --seed 7{own}",
+        family.about()
     )
 }
 
@@ -180,7 +181,7 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     } else if !quiet {
         notes.for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));
     }
-    if !quiet {
+    if !quiet && outcome.seconds > 0.0 {
         eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(outcome.seconds));
         eprintln!("  variegate summary {path}\n  variegate predict {path} DATA -o pred.csv");
     }

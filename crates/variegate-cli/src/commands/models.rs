@@ -41,21 +41,13 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn shown(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => "none".into(),
-        Some(Value::String(word)) => word.clone(),
-        Some(other) => other.to_string(),
-    }
-}
-
 fn details(family: &dyn Family) -> String {
     let width = tables::stdout_width().unwrap_or(80);
     let mut text = format!("{}: {}\n\n{}\n\n", family.name(), family.title(), tables::wrap(family.about(), width, ""));
     let defaults = family.defaults();
     for setting in family.settings() {
-        let default = shown(defaults.get(setting.name));
-        let head = format!("--{} ({}; default {default})", setting.option(), setting.kind.allowed());
+        let default = options::shown(defaults.get(setting.name).unwrap_or(&Value::Null));
+        let head = format!("--{} ({}; default {default})", setting.option(), setting.kind.allowed().replace("nothing", "`none`"));
         let _ = writeln!(text, "{}\n    {}", tables::wrap(&head, width, "    "), tables::wrap(setting.help, width - 4, "    "));
     }
     text

@@ -14,6 +14,9 @@ use crate::training::Outcome;
 use crate::{files, options, training};
 
 const EXAMPLES: &str = "\
+The data are read again and compared with those of the run. The draws are the same,
+to the last bit, as if the run had never stopped.
+
 Examples:
   variegate resume runs/a
   variegate resume runs/a --data moved/train.csv --threads 4";
@@ -26,10 +29,6 @@ pub fn command() -> Command {
         .help("Where the data are now, if they were moved [default: where they were]");
     Command::new("resume")
         .about("Go on with a run that was stopped or killed")
-        .long_about(
-            "Go on with a run that was stopped or killed. The data are read again and compared with those of the run; the draws are the \
-             same, to the last bit, as if the run had never stopped.",
-        )
         .arg(summary::run_argument())
         .arg(data)
         .args(options::pace())

@@ -3,7 +3,6 @@
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use variegate::data::{Dataset, Target};
 use variegate::model::Family;
@@ -38,7 +37,9 @@ pub fn command() -> Command {
                 options::json().requires("out").help("Write one JSON object with what was written and the truth to standard output"),
                 options::quiet(),
             ])
-            .after_help(format!("Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate fit {name} d.csv --target {TARGET}"))
+            .after_help(format!(
+                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate fit {name} d.csv --target {TARGET}"
+            ))
     })
 }
 
@@ -64,7 +65,12 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
                 output::json(&value)?;
             }
             if !quiet {
-                eprintln!("wrote {} ({}; seed {seed}) and the truth to {}", out.display(), files::describe(&simulation.data), truth_path(out).display());
+                eprintln!(
+                    "wrote {} ({}; seed {seed}) and the truth to {}",
+                    out.display(),
+                    files::describe(&simulation.data),
+                    truth_path(out).display()
+                );
             }
         }
         None => {

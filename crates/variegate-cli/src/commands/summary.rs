@@ -59,7 +59,7 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> St
         facts.push(("data".into(), format!("{} ({rows}, {columns})", data.display())));
     }
     facts.push(("begun".into(), format!("{} with variegate {}", record.created_at, record.variegate_version)));
-    let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name} {}", value.to_string().trim_matches('"'))).collect();
+    let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name} {}", options::shown(value))).collect();
     facts.push(("settings".into(), format!("seed {}, {}", record.plan.seed, settings.join(", "))));
     if let Ok(found) = found {
         facts.extend(found.facts.clone());
@@ -67,9 +67,8 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> St
     let wide = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0) + 2;
     let mut text = String::new();
     for (name, value) in facts {
-        let line = tables::wrap(&format!("{} {value}", name.replace(' ', "\u{a0}")), 80 - wide, "");
-        let value = line.split_once([' ', '\n']).map_or("", |l| l.1);
-        text += &format!("{name:wide$}{}\n", value.replace('\n', &format!("\n{}", " ".repeat(wide))));
+        let value = tables::wrap(&value, 80 - wide, "").replace('\n', &format!("\n{}", " ".repeat(wide)));
+        text += &format!("{name:wide$}{value}\n");
     }
     match found {
         Ok(found) => {
