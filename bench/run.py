@@ -116,7 +116,7 @@ def large_file():
     runs = []
     cases = [
         ("logistic", ["--chains", "1", "--warmup", "2", "--draws", "5"], []),
-        ("softmax", ["--max-sweeps", "3"], ["--classes", "3"]),
+        ("softmax", ["--max-iter", "3"], ["--classes", "3"]),
     ]
     for family, settings, simulated in cases:
         csv = folder / f"{family}.csv"

@@ -43,7 +43,7 @@ pub fn run(options: &Options) -> Result<Value> {
         let time = seconds(|| outcome = Some(pool.install(|| chain.advance(false))));
         let report = outcome.context("no sweep was done")??;
         // a step that lowers the bound is undone and tried again with a smaller rate: each try is a pass
-        let tries = report.extras.iter().find(|e| e.0 == "passes").map_or(1.0, |e| e.1);
+        let tries = report.extras.iter().find(|e| e.0 == "visits").map_or(1.0, |e| e.1);
         passes.push(time / tries);
     }
     let gflops = operations(rows, columns + 1, classes, covariance == "joint") / least(&passes) / 1e9;
