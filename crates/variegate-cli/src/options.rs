@@ -21,7 +21,9 @@ const OUTPUT: &str = "Output";
 /// The option of a setting, with its kind, allowed words and default in `--help`.
 fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     let name = setting.option();
-    let arg = Arg::new(setting.name).long(name).help(setting.help).help_heading(MODEL).value_parser(parser(setting.kind));
+    // what a program calls nothing is a word here
+    let help = setting.help.replace("nothing", "`none`");
+    let arg = Arg::new(setting.name).long(name).help(help).help_heading(MODEL).value_parser(parser(setting.kind));
     let arg = arg.value_name(match setting.kind {
         Kind::Integer { .. } => "N",
         Kind::Number { .. } | Kind::OptionalNumber { .. } => "X",
