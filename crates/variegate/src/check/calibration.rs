@@ -43,12 +43,12 @@ impl Default for CalibrationSettings {
 
 impl CalibrationSettings {
     fn validate(&self) -> Result<()> {
-        if self.bins < 2 || !(self.draws + 1).is_multiple_of(self.bins) {
-            let allowed = format!("at least 2 and a divisor of draws + 1 = {}", self.draws + 1);
+        if self.bins < 2 || !self.draws.saturating_add(1).is_multiple_of(self.bins) {
+            let allowed = format!("at least 2 and a divisor of draws + 1 = {}", self.draws.saturating_add(1));
             return Err(Error::setting("bins", self.bins, allowed));
         }
-        if self.data_sets < 5 * self.bins {
-            let allowed = format!("at least 5 times bins = {}, for the chi-square test to hold", 5 * self.bins);
+        if self.data_sets / 5 < self.bins {
+            let allowed = format!("at least 5 times bins = {}, for the chi-square test to hold", self.bins.saturating_mul(5));
             return Err(Error::setting("data_sets", self.data_sets, allowed));
         }
         if self.max_thin == 0 {
@@ -101,7 +101,7 @@ fn posterior<S: Checkable>(
         let mut rows = Threads::new(program, blocks, shape, seed, group, None);
         rows.begin(0);
         let mut global = program.start(&mut rows, Stream::new(seed, group, Purpose::Start))?;
-        let mut values = Vec::with_capacity(draws as usize);
+        let mut values = Vec::new();
         for sweep in 1..=warm_up + draws * thin {
             advance(program, &mut global, &mut rows, seed, group, sweep, sweep <= warm_up)?;
             if sweep > warm_up && (sweep - warm_up).is_multiple_of(thin) {
@@ -162,6 +162,9 @@ pub fn rank_uniformity(
     ranks: &[Vec<u64>],
 ) -> Result<CheckReport> {
     settings.validate()?;
+    if let Some(odd) = ranks.iter().position(|r| r.len() != names.len()) {
+        return Err(Error::Unfit(format!("data set {odd} has {} ranks for {} names", ranks[odd].len(), names.len())));
+    }
     let per_bin = (settings.draws + 1) / settings.bins;
     let n = ranks.len() as f64;
     let expected = n / settings.bins as f64;
@@ -252,5 +255,6 @@ mod tests {
         ] {
             assert!(bad.validate().is_err(), "{bad:?}");
         }
+        assert!(rank_uniformity("ragged", &fine, &["a", "b"], &[vec![1, 2], vec![1]]).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`invariance`] | exact draws in, one step, the same law out? The sharpest question |
 //! | [`joint`] | does a chain that alternates data and sweeps keep to the prior? Sees what only shows after many sweeps |
-//! | [`calibration`] | is the truth ranked uniformly among the draws? Tests the whole way from start and warm-up to draws |
+//! | [`mod@calibration`] | is the truth ranked uniformly among the draws? Tests the whole way from start and warm-up to draws |
 //! | [`suite`] | all of them on one subject, quick or thorough |
 //! | [`report`] | what they hand back: named comparisons, each with its verdict in words |
 //!

@@ -70,7 +70,7 @@ pub(super) fn in_rounds<T: Send>(
 ) -> Result<Vec<T>> {
     // A fiftieth at a time, but enough pieces to keep every thread busy.
     let round = (parts / 50).max(4 * rayon::current_num_threads() as u64);
-    let mut all = Vec::with_capacity(parts as usize);
+    let mut all = Vec::new();
     let mut first = 0;
     while first < parts {
         let end = (first + round).min(parts);

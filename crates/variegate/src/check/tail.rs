@@ -31,6 +31,9 @@ pub(super) fn chi_square_upper(x: f64, dof: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
     }
+    if x.is_infinite() {
+        return 0.0;
+    }
     let log_front = a * x.ln() - x - ln_gamma(a);
     if x < a + 1.0 {
         // P by its series, Q = 1 − P.

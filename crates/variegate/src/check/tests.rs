@@ -198,7 +198,9 @@ fn wrong_shapes_stale_values_and_lost_blocks_are_seen() {
         let report = invariance_of(&normal(mistake), 50_000);
         assert!(!report.passed, "{mistake:?}: {report}");
     }
-    assert!(!joint_of(&normal(Mistake::Shape)).passed);
+    for mistake in [Mistake::Shape, Mistake::Stale] {
+        assert!(!joint_of(&normal(mistake)).passed, "{mistake:?}");
+    }
     assert!(!calibration_of(&normal(Mistake::OneBlock), 1_000).passed);
 }
 

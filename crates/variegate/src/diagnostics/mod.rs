@@ -37,7 +37,7 @@ pub mod summary;
 
 pub(crate) use beta_quantile::beta_cdf;
 pub use chains::quantile;
-pub use convergence::{Convergence, convergence};
+pub use convergence::{Convergence, ESS_PER_CHAIN, R_HAT_LIMIT, convergence};
 pub use energy::{Acceptance, acceptance, e_bfmi};
 pub use ess::{ess_bulk, ess_mean, ess_quantile, ess_sd, ess_tail};
 pub use mcse::{mcse_mean, mcse_quantile, mcse_sd};

@@ -188,6 +188,18 @@ mod tests {
     }
 
     #[test]
+    fn a_spent_budget_gives_the_best_decrease_seen() {
+        // A kink at 1: the first trial still falls steeply, the second is too far, and there is no third.
+        let phi = |a: f64| if a <= 1.0 { (-a, -1.0) } else { (10.0 * a, 10.0) };
+        let mut last = f64::NAN;
+        let found = search(0.0, -1.0, 0.5, 2, |a| {
+            last = a;
+            Ok::<_, Infallible>(phi(a))
+        });
+        assert_eq!((found.unwrap(), last), (Some(-0.5), 0.5));
+    }
+
+    #[test]
     fn no_decrease_is_admitted() {
         // Wrong sign of the slope: the function only rises.
         assert!(run(1.0, |a| (a, -1.0)).0.is_none());

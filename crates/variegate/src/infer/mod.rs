@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | [`lbfgs`] | limited-memory quasi-Newton minimisation of an objective that may fail |
-//! | [`slice`] | univariate slice sampling |
+//! | [`mod@slice`] | univariate slice sampling |
 //! | [`dual_averaging`] | step sizes that reach a target acceptance |
 //! | [`robbins_monro`] | decreasing step-size schedules, and a proposal scale adapted by one |
 //! | [`finite_difference`] | numerical gradients, to check analytic ones against |

@@ -133,7 +133,11 @@ impl Program for Gibbs {
         let mut log_likelihood = 0.0;
         for (i, &class) in block.y.classes().iter().enumerate() {
             let (y, b) = (class as f64, block.weight(i));
-            omega[i] = PolyaGamma::draw(b as u32, eta[i], &mut rng);
+            omega[i] = match b as u32 {
+                0 => 0.0,
+                1 => PolyaGamma::draw_1(eta[i], &mut rng),
+                b => PolyaGamma::new(b, eta[i])?.sample(&mut rng),
+            };
             kappa[i] = b * (y - 0.5);
             log_likelihood += b * (y * eta[i] - log1p_exp(eta[i]));
         }
