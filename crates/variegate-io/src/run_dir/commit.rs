@@ -16,10 +16,22 @@ use super::segment::{SegmentReader, SegmentWriter, Values};
 use super::tables::{self, Segment};
 use super::{Result, RunDir, RunDirError, folder};
 
-/// Segments of at least this many bytes are left alone by folding.
-const LARGE: u64 = 32 << 20;
-/// Numbers that folding gathers before it writes a row group.
-const GROUP: usize = 1 << 21;
+/// When small segments are put together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Folding {
+    /// Number of small segments of a kind that calls for it.
+    pub at: usize,
+    /// Segments of at least this many bytes are left alone.
+    pub large: u64,
+    /// Numbers gathered in memory before a row group is written.
+    pub group: usize,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Self { at: 50, large: 32 << 20, group: 1 << 21 }
+    }
+}
 
 impl Storage for RunDir {
     fn kept(&mut self, chain: u32) -> variegate::Result<Option<Kept>> {
@@ -84,8 +96,8 @@ impl RunDir {
         let mut next = self.next()?;
         for kind in Segment::ALL {
             let segments: Vec<FileEntry> = self.manifest.files.iter().filter(|f| kind.holds(&f.name)).cloned().collect();
-            let small = segments.iter().rev().take_while(|f| f.bytes < LARGE).count();
-            if small < self.fold_at {
+            let small = segments.iter().rev().take_while(|f| f.bytes < self.folding.large).count();
+            if small < self.folding.at {
                 continue;
             }
             // the last ones only: the order of names then stays the order of rows
@@ -120,7 +132,7 @@ impl RunDir {
                     } else {
                         held.iter_mut().zip(values).for_each(|(h, v)| h.append(v));
                     }
-                    if numbers >= GROUP {
+                    if numbers >= self.folding.group {
                         flush(&mut segment, &mut held)?;
                         numbers = 0;
                     }

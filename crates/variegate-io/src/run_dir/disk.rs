@@ -122,7 +122,9 @@ impl Disk {
     /// Stages and publishes.
     pub fn write(&self, path: &Path, fill: impl FnOnce(&mut Ink<'_>) -> io::Result<()>) -> Result<Stamp> {
         let stamp = self.stage(path, fill)?;
-        self.publish(path)?;
+        self.publish(path).inspect_err(|_| {
+            let _ = self.remove(&staged(path));
+        })?;
         Ok(stamp)
     }
 

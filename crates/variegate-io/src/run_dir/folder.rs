@@ -2,16 +2,15 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use super::commit::Folding;
 use super::disk::{self, Disk, Stamp, staged};
 use super::manifest::{self, FileEntry, MANIFEST, Manifest};
 use super::tables::Segment;
 use super::{LOCK, Result, RunDir, RunDirError, RunRecord, SCHEMA, SETTINGS, read_all};
 
-/// Small segments of a kind that may collect before they are folded.
-const FOLD_AT: usize = 50;
 const FOLDERS: [&str; 3] = ["draws", "trace", "checkpoints"];
 const CHECKPOINTS: &str = "checkpoints";
 
@@ -40,7 +39,8 @@ impl RunDir {
             }
         }
 
-        let mut run = RunDir { path: path.into(), manifest: Manifest::new(record.clone()), lock: Some(lock), disk, fold_at: FOLD_AT };
+        let mut run =
+            RunDir { path: path.into(), manifest: Manifest::new(record.clone()), lock: Some(lock), disk, folding: Folding::default() };
         let text = record.settings_toml().map_err(|e| unwritable(path, SETTINGS, &e))?;
         // the settings and the schema keep their names from run to run: they are staged, named by the new manifest, and only then
         // take the places of the old ones; whoever comes after a crash in between finds them staged
@@ -68,7 +68,7 @@ impl RunDir {
     pub(super) fn open_with(path: &Path, disk: Disk) -> Result<RunDir> {
         Manifest::load(path)?;
         let lock = take_lock(path)?;
-        let mut run = RunDir { path: path.into(), manifest: Manifest::load(path)?, lock: Some(lock), disk, fold_at: FOLD_AT };
+        let mut run = RunDir { path: path.into(), manifest: Manifest::load(path)?, lock: Some(lock), disk, folding: Folding::default() };
         run.verify()?;
         run.settle()?;
         run.sweep_out();
@@ -81,7 +81,7 @@ impl RunDir {
         loop {
             let manifest = Manifest::load(path)?;
             let checksum = manifest.checksum.clone();
-            let mut run = RunDir { path: path.into(), manifest, lock: None, disk: Disk::default(), fold_at: FOLD_AT };
+            let mut run = RunDir { path: path.into(), manifest, lock: None, disk: Disk::default(), folding: Folding::default() };
             match run.verify() {
                 Ok(()) => return Ok(run),
                 // a commit went by: look again
@@ -214,32 +214,32 @@ fn fits(path: &Path, entry: &FileEntry) -> bool {
     look().is_ok_and(|s| s == Stamp { bytes: entry.bytes, crc32: entry.crc32 })
 }
 
-/// Where the contents of a file of the manifest are: in its place, or still staged after a crash.
-fn place(folder: &Path, entry: &FileEntry) -> PathBuf {
-    let path = folder.join(&entry.name);
-    if (entry.name == SETTINGS || entry.name == SCHEMA) && !fits(&path, entry) && fits(&staged(&path), entry) {
-        return staged(&path);
-    }
-    path
-}
-
 /// Opens a file of the manifest after checking that it is as it was written.
 pub(super) fn verified(folder: &Path, entry: &FileEntry) -> Result<File> {
-    let (named, path) = (folder.join(&entry.name), place(folder, entry));
-    let mut file = match File::open(&path) {
+    let path = folder.join(&entry.name);
+    let first = check(&path, &path, entry);
+    if first.is_err() && (entry.name == SETTINGS || entry.name == SCHEMA) {
+        // it may still be staged, or have got its name just now
+        return check(&staged(&path), &path, entry).or_else(|_| check(&path, &path, entry));
+    }
+    first
+}
+
+fn check(path: &Path, named: &Path, entry: &FileEntry) -> Result<File> {
+    let mut file = match File::open(path) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(RunDirError::damaged(&named, "it is missing")),
-        Err(e) => return Err(RunDirError::io("read", &named)(e)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(RunDirError::damaged(named, "it is missing")),
+        Err(e) => return Err(RunDirError::io("read", named)(e)),
     };
-    let found = disk::stamp(&mut file).map_err(RunDirError::io("read", &named))?;
+    let found = disk::stamp(&mut file).map_err(RunDirError::io("read", named))?;
     if found.bytes != entry.bytes {
         let what = format!("it has {} bytes, but {} were written", found.bytes, entry.bytes);
-        return Err(RunDirError::damaged(&named, what));
+        return Err(RunDirError::damaged(named, what));
     }
     if found.crc32 != entry.crc32 {
-        return Err(RunDirError::damaged(&named, "its checksum does not match"));
+        return Err(RunDirError::damaged(named, "its checksum does not match"));
     }
-    file.rewind().map_err(RunDirError::io("read", &named))?;
+    file.rewind().map_err(RunDirError::io("read", named))?;
     Ok(file)
 }
 

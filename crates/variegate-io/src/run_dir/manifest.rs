@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 use variegate::run::Report;
 
 use super::{Result, RunDirError, RunRecord};
@@ -24,6 +25,8 @@ pub(super) struct Manifest {
     pub checksum: String,
     pub format: String,
     pub format_version: u32,
+    /// Tells this run from another one at the same place.
+    pub id: String,
     pub run: RunRecord,
     /// Number of commits so far; the files of commit n carry n in their names.
     pub commits: u64,
@@ -67,10 +70,12 @@ pub(super) struct FileEntry {
 
 impl Manifest {
     pub fn new(run: RunRecord) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             checksum: NO_SUM.into(),
             format: FORMAT.into(),
             format_version: RUN_FORMAT_VERSION,
+            id: format!("{:x}-{:x}", now.map_or(0, |d| d.as_nanos()), std::process::id()),
             run,
             commits: 0,
             columns: Columns::default(),

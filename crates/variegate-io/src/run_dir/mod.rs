@@ -12,8 +12,8 @@
 //! lock                                 held by the process that writes
 //! ```
 //!
-//! A commit writes new files only, and becomes real at one instant: when the new manifest takes the place of the old one. See
-//! [`commit`](self) for the order of writes. [`RunDir::create`] begins a run, [`RunDir::open`] goes on with one, and
+//! A commit writes new files only, and becomes real at one instant: when the new manifest takes the place of the old one. The
+//! order of writes is told in `commit.rs`. [`RunDir::create`] begins a run, [`RunDir::open`] goes on with one, and
 //! [`RunDir::read`] looks at one without touching it, also while it is being written.
 
 mod commit;
@@ -36,8 +36,9 @@ pub use record::{DataReference, Machine, RunRecord};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use variegate::run::{Draws, Report, Table};
+use variegate::run::{Draws, Piece, Report, Table};
 
+use commit::Folding;
 use disk::Disk;
 use manifest::{FileEntry, Manifest};
 use segment::SegmentReader;
@@ -56,8 +57,7 @@ pub struct RunDir {
     /// Held while this may write.
     lock: Option<File>,
     disk: Disk,
-    /// Number of small segments of a kind at which they are folded into one.
-    fold_at: usize,
+    folding: Folding,
 }
 
 /// How far a run has come.
@@ -172,6 +172,19 @@ impl RunDir {
         (0..self.manifest.run.plan.chains).map(|chain| self.checkpoint(chain)).collect()
     }
 
+    /// Everything that is kept of every chain that has been committed: what a posterior is made of.
+    pub fn pieces(&self) -> Result<Vec<Piece>> {
+        let (draws, trace) = (self.draws()?, self.trace()?);
+        let mut pieces = Vec::new();
+        for ((chain, draws), trace) in (0..).zip(draws).zip(trace) {
+            if let Some(entry) = self.manifest.chain(chain) {
+                let checkpoint = self.checkpoint(chain)?.unwrap_or_default();
+                pieces.push(Piece { chain, sweeps: entry.sweeps, draws, trace, checkpoint, finished: entry.finished });
+            }
+        }
+        Ok(pieces)
+    }
+
     fn per_chain(&self, figure: impl Fn(&manifest::ChainEntry) -> u64) -> Vec<u64> {
         (0..self.manifest.run.plan.chains).map(|c| self.manifest.chain(c).map_or(0, &figure)).collect()
     }
@@ -189,7 +202,7 @@ impl RunDir {
             if now.checksum == manifest.checksum {
                 return Err(error);
             }
-            if now.run.created_at != manifest.run.created_at || now.commits < manifest.commits {
+            if now.id != manifest.id {
                 return Err(RunDirError::Replaced { path: self.path.clone() });
             }
             manifest = now;
