@@ -1,1 +1,5 @@
-//! Files.
+//! Files: reading and writing data, and the run directory.
+
+pub mod read;
+pub mod run_dir;
+pub mod write;

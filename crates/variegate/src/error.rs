@@ -37,7 +37,13 @@ pub enum Error {
         /// The families there are.
         known: String,
     },
-    /// The data cannot be fitted as they are.
+    /// Something is wrong with the data.
+    #[error(transparent)]
+    Data(#[from] crate::data::DataError),
+    /// A parameter of a distribution is out of range.
+    #[error(transparent)]
+    Parameter(#[from] crate::dist::ParamError),
+    /// The data are sound but this model cannot take them as they are.
     #[error("{0}")]
     Unfit(String),
     /// Arithmetic broke down although the input was valid.

@@ -1,0 +1,121 @@
+//! Comma- or tab-separated text with a header, quoted fields, either line end and an optional byte order mark.
+//!
+//! Rows go straight into the final matrix. Its size is guessed from the first rows and the size of the file, so that a plain file
+//! is read without moving what was read before.
+
+use csv::{ByteRecord, ReaderBuilder};
+use variegate::data::{DataError, Dataset, Matrix};
+
+use super::cells::{self, Cell, Extras, Part};
+use super::error::Cause;
+use super::open::Input;
+use super::roles::{Features, Names, Request};
+use super::store;
+
+/// Rows after which the size of the matrix is guessed.
+const SAMPLE: usize = 1000;
+
+/// The part of a file column.
+enum Role {
+    Feature(usize),
+    Extra(Part),
+    Skipped,
+}
+
+pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+    let total_bytes = input.plain_bytes;
+    let (source, budget) = input.budgeted();
+    let mut reader =
+        ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).buffer_capacity(1 << 16).from_reader(source);
+    let mut record = ByteRecord::new();
+    if !next(&mut reader, &mut record)? {
+        return Err(DataError::NoRows.into());
+    }
+    let named = request.options.header;
+    let names = if named { header(&record)? } else { (0..record.len()).map(|j| format!("x{j}")).collect() };
+    let plan = request.plan(if named { Names::Given(&names) } else { Names::Numbered(names.len()) })?;
+    let mut roles: Vec<Role> = names.iter().map(|_| Role::Skipped).collect();
+    for (k, &j) in plan.features.iter().enumerate() {
+        roles[j] = Role::Feature(k);
+    }
+    let targets = plan.targets.iter().enumerate().map(|(k, &j)| (j, Part::Target(k)));
+    for (j, part) in targets.chain(plan.sources.map(|j| (j, Part::Source))).chain(plan.weights.map(|j| (j, Part::Weight))) {
+        roles[j] = Role::Extra(part);
+    }
+    let width = plan.features.len();
+    let mut extras = Extras::new(request, &plan);
+    let mut x: Vec<f64> = Vec::new();
+    let mut row = 0;
+    let first_row_at = if named { reader.position().byte() } else { 0 };
+    let mut more = !named || next(&mut reader, &mut record)?;
+    while more {
+        if record.len() != names.len() {
+            let line = record.position().map_or(0, |p| p.line());
+            return Err(Cause::Ragged { row: row + 1, line, expected: names.len(), found: record.len() });
+        }
+        let start = x.len();
+        store::reserve(&mut x, width);
+        x.resize(start + width, 0.0);
+        let values = &mut x[start..];
+        for ((cell, role), name) in record.iter().zip(&roles).zip(&names) {
+            match role {
+                Role::Feature(k) => values[*k] = cells::feature(cell, row, &|| name.clone())?,
+                Role::Extra(part) => extras.put(*part, row, name, Cell::of_bytes(cell)?)?,
+                Role::Skipped => {}
+            }
+        }
+        row += 1;
+        if row == SAMPLE
+            && let Some(total) = total_bytes
+        {
+            let left = rows_left(total, reader.position().byte(), first_row_at);
+            store::reserve(&mut x, left.saturating_mul(width));
+            extras.expect(left);
+        }
+        budget.renew();
+        more = next(&mut reader, &mut record)?;
+    }
+    if row == 0 {
+        return Err(DataError::NoRows.into());
+    }
+    store::trim(&mut x);
+    debug_assert!(width > 0 || matches!(request.features, Features::None));
+    Ok(extras.join(Matrix::try_dense(row, width, x)?, plan.names))
+}
+
+/// Rows still to come if they are as long as the first ones, with two in a hundred to spare.
+fn rows_left(total: u64, at: u64, first_row_at: u64) -> usize {
+    let a_row = (at.saturating_sub(first_row_at) as f64 / SAMPLE as f64).max(1.0);
+    (total.saturating_sub(at) as f64 / a_row * 1.02) as usize + 16
+}
+
+fn next<R: std::io::Read>(reader: &mut csv::Reader<R>, record: &mut ByteRecord) -> Result<bool, Cause> {
+    reader.read_byte_record(record).map_err(|e| {
+        let line = e.position().map(|p| p.line());
+        match (e.into_kind(), line) {
+            (csv::ErrorKind::Io(e), _) => Cause::Io(e),
+            (other, line) => Cause::Line { line: line.unwrap_or(0), what: format!("{other:?}") },
+        }
+    })
+}
+
+/// Names of the columns. Numbers are accepted as names only if they could be: whole, not negative, none twice.
+fn header(record: &ByteRecord) -> Result<Vec<String>, Cause> {
+    let names: Vec<String> = record
+        .iter()
+        .enumerate()
+        .map(|(j, cell)| {
+            let name = String::from_utf8_lossy(cell.trim_ascii()).into_owned();
+            if name.is_empty() { format!("unnamed{}", j + 1) } else { name }
+        })
+        .collect();
+    if names.iter().all(|n| n.parse::<f64>().is_ok()) {
+        let mut distinct: Vec<u64> = names.iter().filter_map(|n| n.parse().ok()).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() < names.len() {
+            return Err(Cause::NoHeader);
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,97 @@
+//! Reading data files.
+//!
+//! [`read`] turns a file into a [`Dataset`], [`read_features`] finds the features of an earlier fit in another file. Files are
+//! streamed into their final place: what is in memory is the data set and a small buffer. Whatever a file holds, the answer is a data
+//! set or an error that says where the fault is and what to do.
+
+mod cells;
+mod companion;
+mod csv;
+mod error;
+mod matrix_market;
+mod npy;
+mod npz;
+mod open;
+mod options;
+mod parquet;
+mod roles;
+mod store;
+mod svmlight;
+
+use std::path::Path;
+
+use variegate::data::{DataError, Dataset, Target};
+
+pub use cells::{number_text, push_number};
+pub use error::{Cause, ReadError};
+pub use options::{ColumnSpec, Format, IndexBase, ReadOptions, Schema};
+
+use open::Input;
+use roles::{Features, Request};
+
+/// Reads a data file.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset<'static>, ReadError> {
+    read_resolved(path, options).map(|(data, _)| data)
+}
+
+/// Reads a data file and also gives the options with what was found out put in (the format, and of an svmlight file the first feature
+/// number and the number of features), so that a file to predict is read in the same way.
+pub fn read_resolved(path: &Path, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
+    let (mut data, resolved) = read_request(path, &Request { options, features: Features::Chosen })?;
+    companion::attach(&mut data, options)?;
+    check_lengths(&data).map_err(|e| e.at(path))?;
+    Ok((data, resolved))
+}
+
+/// Reads the features of an earlier fit from another file, by name where the file has names and by place where not. Other columns
+/// are left out. Target, sources and weights are read only if the options ask for them.
+pub fn read_features(path: &Path, schema: &Schema, options: &ReadOptions) -> Result<Dataset<'static>, ReadError> {
+    let (mut data, _) = read_request(path, &Request { options, features: Features::Fitted(schema) })?;
+    companion::attach(&mut data, options)?;
+    check_lengths(&data).map_err(|e| e.at(path))?;
+    Ok(data)
+}
+
+fn read_request(path: &Path, request: &Request<'_>) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
+    let inner = || -> Result<_, Cause> {
+        let options = request.options;
+        let format = companion::format_of(path, options)?;
+        let mut resolved = ReadOptions { format: Some(format), ..options.clone() };
+        let data = match format {
+            Format::Csv => csv::read(Input::open(path)?, options.delimiter.unwrap_or(b','), request)?,
+            Format::Tsv => csv::read(Input::open(path)?, options.delimiter.unwrap_or(b'\t'), request)?,
+            Format::Parquet => parquet::read(path, request)?,
+            Format::Svmlight => {
+                let (data, base, width) = svmlight::read(Input::open(path)?, request)?;
+                resolved.index_base = base;
+                resolved.width = Some(width);
+                data
+            }
+            Format::MatrixMarket => matrix_market::read(Input::open(path)?, request)?,
+            Format::Npy => npy::read(path, request)?,
+            Format::Npz => npz::read(path, request)?,
+            Format::Text => companion::read_lines(Input::open(path)?, request)?,
+        };
+        Ok((data, resolved))
+    };
+    inner().map_err(|e| e.at(path))
+}
+
+/// Whether target, sources and weights have one entry for each row.
+fn check_lengths(data: &Dataset<'_>) -> Result<(), Cause> {
+    let rows = data.rows();
+    let target = match &data.target {
+        Target::None => rows,
+        Target::Classes(c) => c.len(),
+        Target::Labels(l) => l.values.len() / l.names.len().max(1),
+        Target::Real { width, values } => values.len() / width.max(&1),
+    };
+    let sources = data.sources.as_ref().map_or(rows, |s| s.len());
+    let weights = data.weights.as_ref().map_or(rows, |w| w.len());
+    for (what, found) in [("target", target), ("sources", sources), ("weights", weights)] {
+        if found != rows {
+            return Err(DataError::Length { what, rows, found }.into());
+        }
+    }
+    Ok(())
+}

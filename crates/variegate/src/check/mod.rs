@@ -1,0 +1,31 @@
+//! Checks that a sampler samples what it claims to: library functions, used by the tests and by `variegate check`.
+//!
+//! | file | what it asks |
+//! |---|---|
+//! | [`invariance`] | exact draws in, one step, the same law out? The sharpest question |
+//! | [`joint`] | does a chain that alternates data and sweeps keep to the prior? Sees what only shows after many sweeps |
+//! | [`mod@calibration`] | is the truth ranked uniformly among the draws? Tests the whole way from start and warm-up to draws |
+//! | [`suite`] | all of them on one subject, quick or thorough |
+//! | [`report`] | what they hand back: named comparisons, each with its verdict in words |
+//!
+//! To be checked, a sampler needs a [`Checkable`]: a small implementation that knows how to draw its unknowns from the prior,
+//! how to draw data given them, how both get into and out of the program, and which functions of them to compare.
+
+pub mod calibration;
+pub mod invariance;
+pub mod joint;
+mod moments;
+pub mod report;
+mod subject;
+pub mod suite;
+mod tail;
+
+#[cfg(test)]
+mod tests;
+
+pub use calibration::{CalibrationSettings, calibration};
+pub use invariance::{InvarianceSettings, one_step_invariance, sweep_invariance};
+pub use joint::{JointSettings, joint_distribution};
+pub use report::{CheckReport, Comparison};
+pub use subject::{Checkable, Installed};
+pub use suite::{Effort, Progress, check};

@@ -1,0 +1,25 @@
+//! Reusable inference algorithms that know nothing of any model.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`lbfgs`] | limited-memory quasi-Newton minimisation of an objective that may fail |
+//! | [`mod@slice`] | univariate slice sampling |
+//! | [`dual_averaging`] | step sizes that reach a target acceptance |
+//! | [`robbins_monro`] | decreasing step-size schedules, and a proposal scale adapted by one |
+//! | [`finite_difference`] | numerical gradients, to check analytic ones against |
+
+pub mod dual_averaging;
+pub mod finite_difference;
+pub mod lbfgs;
+mod line_search;
+pub mod robbins_monro;
+pub mod slice;
+
+use std::fmt;
+
+use crate::{Error, Result};
+
+/// `Ok` if `holds`, else an error that says what `name` must be.
+pub(crate) fn require(holds: bool, name: &str, value: impl fmt::Display, allowed: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::setting(name, value, allowed)) }
+}

@@ -1,0 +1,256 @@
+//! Bayesian logistic regression: two classes, a Gaussian prior on the weights, exact posterior draws by Polya-Gamma Gibbs.
+//!
+//! p(y = 1 | x) = σ(wᵀx̃) with x̃ the standardised row and a one for the bias; w_j ~ N(0, 1/`prior_precision`), the bias
+//! ~ N(0, 1/`bias_precision`). Settings are here, the sampler in `gibbs.rs`, predictions and summaries in `posterior.rs`.
+
+pub mod check;
+pub mod gibbs;
+mod posterior;
+mod simulate;
+
+pub use gibbs::{Gibbs, State};
+pub use posterior::LogisticPosterior;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Family, Fit, Kind, Model, Posterior, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use crate::check::{CheckReport, Effort, Progress};
+use crate::data::{Dataset, Design, Needs, Scaling, Target, TargetKind};
+use crate::run::{AnyProgram, Piece, Schedule, state};
+use crate::{Error, Result};
+
+const NAME: &str = "logistic";
+const SCHEMA: &str = "logistic schema";
+/// A sweep keeps a few D×D matrices a thread; beyond this it would take gigabytes.
+const MOST_COLUMNS: usize = 5000;
+
+/// Settings of a fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Prior precision of each weight, on the scale of the standardised columns.
+    pub prior_precision: f64,
+    /// Prior precision of the bias; `None` gives it that of the weights.
+    pub bias_precision: Option<f64>,
+    /// Whether there is a bias.
+    pub fit_intercept: bool,
+    /// Whether columns are centred and scaled to unit variance first.
+    pub standardize: bool,
+    /// Independent chains.
+    pub n_chains: u32,
+    /// Sweeps before the first draw.
+    pub n_warmup: u64,
+    /// Draws of each chain.
+    pub n_draws: u64,
+    /// Sweeps a draw.
+    pub thin: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prior_precision: 1.0,
+            bias_precision: Some(0.1),
+            fit_intercept: true,
+            standardize: true,
+            n_chains: 4,
+            n_warmup: 500,
+            n_draws: 1000,
+            thin: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Prior precision of every design column.
+    fn precisions(&self, design: &Design) -> Vec<f64> {
+        let mut out = vec![self.prior_precision; design.dim()];
+        if let (true, Some(bias), Some(last)) = (design.intercept, self.bias_precision, out.last_mut()) {
+            *last = bias;
+        }
+        out
+    }
+}
+
+/// The family `logistic`.
+pub struct Logistic;
+
+impl Family for Logistic {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Bayesian logistic regression by Polya-Gamma Gibbs sampling"
+    }
+
+    fn about(&self) -> &'static str {
+        "Two classes, one linear boundary, honest uncertainty. Draws come from the exact posterior; probabilities are averaged \
+         over them. Weights of rows must be whole numbers (a row of weight 2 counts twice)."
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let positive = Kind::Number { above: 0.0, most: f64::MAX };
+        let mut all = vec![
+            Setting { name: "prior_precision", kind: positive, help: "Prior precision of each weight (standardised columns)" },
+            Setting {
+                name: "bias_precision",
+                kind: Kind::OptionalNumber { above: 0.0, most: f64::MAX },
+                help: "Prior precision of the bias; nothing gives it that of the weights",
+            },
+            Setting { name: "fit_intercept", kind: Kind::Switch, help: "Whether there is a bias" },
+            Setting { name: "standardize", kind: Kind::Switch, help: "Whether columns are centred and scaled first" },
+        ];
+        all.extend(SAMPLING);
+        all
+    }
+
+    fn defaults(&self) -> Map<String, Value> {
+        defaults::<Settings>()
+    }
+
+    fn simulate_settings(&self) -> Vec<Setting> {
+        simulate::SETTINGS.to_vec()
+    }
+
+    fn simulate_defaults(&self) -> Map<String, Value> {
+        defaults::<simulate::Request>()
+    }
+
+    fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
+        Ok(Box::new(LogisticModel { settings: resolve(NAME, &self.settings(), given)? }))
+    }
+
+    fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        Ok(Box::new(LogisticPosterior::load(saved)?))
+    }
+}
+
+/// The family with valid settings.
+#[derive(Debug, Clone)]
+pub struct LogisticModel {
+    /// The settings.
+    pub settings: Settings,
+}
+
+/// What results depend on beside draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Schema {
+    columns: Vec<String>,
+    classes: Vec<String>,
+    design: Design,
+}
+
+impl Model for LogisticModel {
+    fn family(&self) -> &'static dyn Family {
+        &Logistic
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        as_map(&self.settings)
+    }
+
+    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
+        data.check(Needs::target(TargetKind::Classes))?;
+        let Target::Classes(classes) = &data.target else { return Err(crate::data::DataError::NoTarget.into()) };
+        if classes.names.len() != 2 {
+            return Err(Error::Unfit(format!(
+                "logistic separates two classes, but the target has {}: {}; fit `softmax` instead",
+                classes.names.len(),
+                preview(&classes.names)
+            )));
+        }
+        if let Some(row) = data.weights.iter().flatten().position(|w| w.fract() != 0.0 || *w > 1e6) {
+            return Err(Error::Unfit(format!(
+                "row {}: the weight must be a whole number of at most 1000000 for logistic (a row of weight 2 counts twice); \
+                 fit `softmax` for other weights",
+                row + 1
+            )));
+        }
+        let s = &self.settings;
+        let scaling = Scaling {
+            center: s.standardize && s.fit_intercept,
+            scale: s.standardize,
+            intercept: s.fit_intercept,
+            drop_constant: s.fit_intercept,
+        };
+        let (design, dropped) = Design::fit(&data.x, data.weights.as_deref(), scaling);
+        if design.dim() > MOST_COLUMNS {
+            return Err(Error::Unfit(format!(
+                "logistic holds a {0} by {0} matrix for each thread and takes at most {MOST_COLUMNS} columns: select columns first",
+                design.dim()
+            )));
+        }
+        let mut warnings = Vec::new();
+        if !dropped.is_empty() {
+            let names: Vec<String> = dropped.iter().map(|&j| data.column_name(j)).collect();
+            warnings.push(format!("left out {} constant column(s): {}", names.len(), preview(&names)));
+        }
+        let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), design };
+        Ok(Box::new(LogisticFit::new(s, schema, warnings)))
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+        Ok(Box::new(LogisticFit::new(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())))
+    }
+
+    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate logistic", &simulate::SETTINGS, request)?;
+        simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        crate::check::check(&check::Subject, effort, seed, progress)
+    }
+}
+
+/// At most five names, then how many more.
+fn preview(names: &[String]) -> String {
+    let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
+}
+
+struct LogisticFit {
+    settings: Settings,
+    schema: Schema,
+    program: Gibbs,
+    warnings: Vec<String>,
+}
+
+impl LogisticFit {
+    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
+        let program = Gibbs { precision: settings.precisions(&schema.design), design: schema.design.clone() };
+        Self { settings: settings.clone(), schema, program, warnings }
+    }
+}
+
+impl Fit for LogisticFit {
+    fn program(&self) -> &dyn AnyProgram {
+        &self.program
+    }
+
+    fn chains(&self) -> u32 {
+        self.settings.n_chains
+    }
+
+    fn schedule(&self) -> Schedule {
+        let s = &self.settings;
+        Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin }
+    }
+
+    fn schema(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(SCHEMA, &self.schema)?)
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
+        Ok(Box::new(LogisticPosterior::new(&self.schema, chains)?))
+    }
+}
+
+#[cfg(test)]
+mod tests;
