@@ -5,6 +5,10 @@
 //! made dense: with u the scaled raw row and b = (−mean/scale, 1), the standardised row is x̃ = u + b, and every product below
 //! is expanded in u and b.
 
+mod packed;
+
+pub use packed::{pack_form, packed_len, packed_rows};
+
 use serde::{Deserialize, Serialize};
 
 use super::X;
@@ -43,7 +47,7 @@ impl Design {
         let (n, dim) = (x.rows(), self.dim());
         match x {
             X::Dense { cols, values, .. } => {
-                let PanelScratch { rows, work, inverse, .. } = scratch;
+                let PanelScratch { rows, work, products, inverse, .. } = scratch;
                 rows.resize(n * dim, f64::NAN);
                 inverse.clear();
                 inverse.extend(self.scale.iter().map(|s| 1.0 / s));
@@ -65,10 +69,10 @@ impl Design {
                 if cols == 0 && self.intercept {
                     rows.fill(1.0);
                 }
-                Panel { n, dim, kind: Kind::Dense(rows), work }
+                Panel { n, dim, kind: Kind::Dense(rows), work, products, packed: false }
             }
             X::Csr { .. } => {
-                let PanelScratch { place, shift, work, inverse, .. } = scratch;
+                let PanelScratch { place, shift, work, products, inverse, .. } = scratch;
                 place.clear();
                 place.resize(self.raw_cols, DROPPED);
                 for (at, &j) in self.kept.iter().enumerate() {
@@ -81,7 +85,7 @@ impl Design {
                 if self.intercept {
                     shift.push(1.0);
                 }
-                Panel { n, dim, kind: Kind::Sparse { x, place, inverse, shift }, work }
+                Panel { n, dim, kind: Kind::Sparse { x, place, inverse, shift }, work, products, packed: false }
             }
         }
     }
@@ -92,6 +96,7 @@ impl Design {
 pub struct PanelScratch {
     rows: Vec<f64>,
     work: Vec<f64>,
+    products: Vec<f64>,
     place: Vec<u32>,
     shift: Vec<f64>,
     inverse: Vec<f64>,
@@ -108,6 +113,9 @@ pub struct Panel<'a> {
     dim: usize,
     kind: Kind<'a>,
     work: &'a mut Vec<f64>,
+    /// Products of pairs of columns, once they were needed.
+    products: &'a mut Vec<f64>,
+    packed: bool,
 }
 
 impl Panel<'_> {

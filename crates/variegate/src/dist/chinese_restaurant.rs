@@ -19,7 +19,7 @@ pub struct TableCount {
 }
 
 /// A leap costs about as much as this many Bernoulli draws (measured).
-const LEAP_COST: f64 = 300.0;
+const LEAP_COST: f64 = 80.0;
 
 impl TableCount {
     /// Number of customers (up to 2^53) and a positive finite concentration.

@@ -1,0 +1,93 @@
+//! From settings and lent data to a fitted model.
+
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use variegate::data::{Classes, Dataset, Target};
+use variegate::model::{self, Model, Posterior, RunSettings};
+use variegate::run::Observer;
+
+use crate::error::raise;
+use crate::features::Features;
+use crate::fitted::{FittedModel, Trace, trace_of};
+use crate::folder::{self, FolderError};
+use crate::settings::{from_python, settings_to_python};
+use crate::watch::Watch;
+
+/// What a fit gives.
+pub struct Outcome {
+    pub posterior: Box<dyn Posterior>,
+    pub traces: Vec<Trace>,
+    pub seed: u64,
+    pub warnings: Vec<String>,
+}
+
+/// Fits a model family.
+///
+/// `x` is a C-contiguous float64 matrix or a tuple (indptr, indices, values, n_columns) of uint64, uint32 and float64 arrays; `codes`
+/// are positions in `classes`. The interpreter is released during the fit; `progress` is called a few times a second with a list of
+/// (chain, sweeps, total, warm_up, finished, objective, components). With `out` the run is kept in that folder, and gone on with if
+/// it is there already; `free_seed` lets it keep its own seed then.
+#[pyfunction]
+#[pyo3(signature = (family, settings, x, codes, classes, *, weights=None, columns=Vec::new(), seed=0, free_seed=false, threads=0,
+                    block_rows=None, out=None, progress=None))]
+pub fn fit(
+    py: Python<'_>,
+    family: &str,
+    settings: &Bound<'_, PyDict>,
+    x: Features<'_>,
+    codes: PyReadonlyArray1<'_, u32>,
+    classes: Vec<String>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    columns: Vec<String>,
+    seed: u64,
+    free_seed: bool,
+    threads: usize,
+    block_rows: Option<usize>,
+    out: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<FittedModel> {
+    let given = from_python(settings)?;
+    let model = model::family(family).and_then(|f| f.configure(&given)).map_err(raise)?;
+    let data = Dataset {
+        x: x.matrix()?,
+        columns,
+        target: Target::Classes(Classes { codes: codes.as_slice()?.to_vec(), names: classes }),
+        sources: None,
+        weights: weights.map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?,
+    };
+    let run = RunSettings { seed, threads, block_rows, ..RunSettings::default() };
+    let mut watch = Watch::new(progress);
+    let outcome = py.detach(|| match &out {
+        None => fit_in_memory(model.as_ref(), &data, &run, &mut watch).map_err(FolderError::Other),
+        Some(path) => folder::fit_in(path, model.as_ref(), &data, &run, free_seed, &mut watch),
+    });
+    if let Some(exception) = watch.exception() {
+        let kept: String = match &out {
+            None => "the fit was stopped and nothing of it is kept (give `out` a folder to be able to go on)".into(),
+            Some(path) => format!("the fit was stopped and saved in `{}`: `fit` again with the same data and settings goes on", path.display()),
+        };
+        // an interrupt has nothing of its own to say; what a progress callback raised stays as it is
+        return Err(if exception.is_instance_of::<PyKeyboardInterrupt>(py) { PyKeyboardInterrupt::new_err(kept) } else { exception });
+    }
+    match outcome {
+        Ok(outcome) => Ok(FittedModel::new(outcome)),
+        Err(FolderError::Taken(message)) => Err(PyFileExistsError::new_err(message)),
+        Err(FolderError::Other(error)) => Err(raise(error)),
+    }
+}
+
+fn fit_in_memory(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &mut dyn Observer) -> variegate::Result<Outcome> {
+    let fitted = model::fit(model, data, run, observer)?;
+    let traces = fitted.kept.chains.iter().map(|c| trace_of(&c.trace)).collect();
+    Ok(Outcome { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
+}
+
+/// The fitted model of a run directory, and the settings it was fitted with.
+#[pyfunction]
+pub fn read_run<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(FittedModel, Bound<'py, PyDict>)> {
+    let (record, outcome) = py.detach(|| folder::read(&path)).map_err(raise)?;
+    Ok((FittedModel::new(outcome), settings_to_python(py, &record.model)?))
+}

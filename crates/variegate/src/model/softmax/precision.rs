@@ -1,0 +1,200 @@
+//! Prior precisions of the weights of a node, in groups that share one.
+//!
+//! Entry (c, j) of the weights is N(0, 1/α_g) with g its group and α_g ~ Gamma(a₀, rate b₀), or N(0, 1/α) with α given. Under q,
+//! α_g ~ Gamma(a_g, b_g) with a_g = a₀ + |g|/2 and b_g = b₀ + ½ Σ_g ⟨w²⟩. The bound needs E ln α = ψ(a) − ln b, never ln E α.
+
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+
+use crate::special::{digamma, ln_gamma};
+
+/// Which weights share a precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// All of them.
+    Node,
+    /// Those of a class.
+    Child,
+    /// Those of a column.
+    Feature,
+    /// None: each has its own.
+    Entry,
+    /// All precisions are given.
+    Fixed,
+}
+
+impl Precision {
+    /// The word users write.
+    pub fn word(self) -> &'static str {
+        match self {
+            Precision::Node => "node",
+            Precision::Child => "child",
+            Precision::Feature => "feature",
+            Precision::Entry => "entry",
+            Precision::Fixed => "fixed",
+        }
+    }
+}
+
+/// Where the precision of an entry comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Source {
+    Group(usize),
+    Given(f64),
+}
+
+/// The prior of the weights of a node.
+#[derive(Debug, Clone)]
+pub struct Prior {
+    source: Vec<Source>,
+    sizes: Vec<usize>,
+    shape: f64,
+    rate: f64,
+}
+
+impl Prior {
+    /// Prior of S weight vectors of D entries. `given` is the precision of entries without a group; `bias`, if any, that of the last
+    /// entry of each vector, which then belongs to no group.
+    pub fn new(precision: Precision, children: usize, dim: usize, shape: f64, rate: f64, given: f64, bias: Option<f64>) -> Self {
+        let mut source = Vec::with_capacity(children * dim);
+        let mut sizes: Vec<usize> = Vec::new();
+        let mut number = vec![usize::MAX; children * dim];
+        for c in 0..children {
+            for j in 0..dim {
+                let key = match precision {
+                    Precision::Node => 0,
+                    Precision::Child => c,
+                    Precision::Feature => j,
+                    Precision::Entry => c * dim + j,
+                    Precision::Fixed => usize::MAX,
+                };
+                source.push(match bias {
+                    Some(alpha) if j + 1 == dim => Source::Given(alpha),
+                    _ if key == usize::MAX => Source::Given(given),
+                    _ => {
+                        if number[key] == usize::MAX {
+                            number[key] = sizes.len();
+                            sizes.push(0);
+                        }
+                        sizes[number[key]] += 1;
+                        Source::Group(number[key])
+                    }
+                });
+            }
+        }
+        Self { source, sizes, shape, rate }
+    }
+
+    /// Number of groups.
+    pub fn groups(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// a_g.
+    fn posterior_shape(&self, g: usize) -> f64 {
+        self.shape + 0.5 * self.sizes[g] as f64
+    }
+
+    /// E α_g of each group.
+    pub fn group_means(&self, rates: &[f64]) -> Vec<f64> {
+        rates.iter().enumerate().map(|(g, b)| self.posterior_shape(g) / b).collect()
+    }
+
+    /// E α of each entry.
+    pub fn means(&self, rates: &[f64]) -> Vec<f64> {
+        let groups = self.group_means(rates);
+        self.source
+            .iter()
+            .map(|s| match *s {
+                Source::Group(g) => groups[g],
+                Source::Given(alpha) => alpha,
+            })
+            .collect()
+    }
+
+    /// b_g at its optimum, from ⟨w²⟩ of each entry.
+    pub fn best_rates(&self, squares: &[f64]) -> Vec<f64> {
+        let mut rates = vec![self.rate; self.groups()];
+        for (s, square) in self.source.iter().zip(squares) {
+            if let Source::Group(g) = *s {
+                rates[g] += 0.5 * square;
+            }
+        }
+        rates
+    }
+
+    /// E ln p(W | α) − Σ_g KL( Gamma(a_g, b_g) ‖ Gamma(a₀, b₀) ), from ⟨w²⟩ of each entry.
+    pub fn terms(&self, rates: &[f64], squares: &[f64]) -> f64 {
+        let means = self.group_means(rates);
+        let logs: Vec<f64> = rates.iter().enumerate().map(|(g, b)| digamma(self.posterior_shape(g)) - b.ln()).collect();
+        let ln_2pi = (2.0 * PI).ln();
+        let mut sum = 0.0;
+        for (s, square) in self.source.iter().zip(squares) {
+            let (mean, log) = match *s {
+                Source::Group(g) => (means[g], logs[g]),
+                Source::Given(alpha) => (alpha, alpha.ln()),
+            };
+            sum += 0.5 * (log - ln_2pi - mean * square);
+        }
+        let (a0, b0) = (self.shape, self.rate);
+        for (g, &b) in rates.iter().enumerate() {
+            let a = self.posterior_shape(g);
+            sum -= (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b.ln() - b0.ln()) + a * (b0 - b) / b;
+        }
+        sum
+    }
+
+    /// A precision for each entry from draws of the groups' ones; `gamma` draws from the prior, whose rate it is told.
+    pub fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
+        let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.rate)).collect();
+        self.source
+            .iter()
+            .map(|s| match *s {
+                Source::Group(g) => groups[g],
+                Source::Given(alpha) => alpha,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_what_their_names_say() {
+        let sizes = |p, bias| Prior::new(p, 3, 4, 1.0, 1.0, 7.0, bias).sizes;
+        assert_eq!(sizes(Precision::Node, None), [12]);
+        assert_eq!(sizes(Precision::Child, None), [4, 4, 4]);
+        assert_eq!(sizes(Precision::Feature, None), [3, 3, 3, 3]);
+        assert_eq!(sizes(Precision::Entry, None), [1; 12]);
+        assert!(sizes(Precision::Fixed, None).is_empty());
+        assert_eq!(sizes(Precision::Node, Some(0.1)), [9]);
+        assert_eq!(sizes(Precision::Feature, Some(0.1)), [3, 3, 3]);
+        let fixed = Prior::new(Precision::Fixed, 2, 2, 1.0, 1.0, 7.0, Some(0.1));
+        assert_eq!(fixed.means(&[]), [7.0, 0.1, 7.0, 0.1]);
+        let feature = Prior::new(Precision::Feature, 2, 2, 1.0, 1.0, 7.0, None);
+        assert_eq!(feature.means(&[1.0, 4.0]), [2.0, 0.5, 2.0, 0.5]);
+    }
+
+    /// The best rates maximise the terms, and at a₀, b₀ → ∞ with a₀/b₀ = α the prior is the fixed one.
+    #[test]
+    fn rates_are_optimal_and_the_limit_is_a_fixed_precision() {
+        let prior = Prior::new(Precision::Child, 2, 3, 1.5, 0.7, 1.0, None);
+        let squares = [0.3, 2.0, 0.1, 5.0, 0.4, 0.9];
+        let best = prior.best_rates(&squares);
+        let top = prior.terms(&best, &squares);
+        for g in 0..2 {
+            for factor in [0.9, 0.99, 1.01, 1.2] {
+                let mut other = best.clone();
+                other[g] *= factor;
+                assert!(prior.terms(&other, &squares) < top);
+            }
+        }
+        let sharp = Prior::new(Precision::Child, 2, 3, 2e8, 1e8, 1.0, None);
+        let fixed = Prior::new(Precision::Fixed, 2, 3, 1.0, 1.0, 2.0, None);
+        let gap = sharp.terms(&sharp.best_rates(&squares), &squares) - fixed.terms(&[], &squares);
+        assert!(gap.abs() < 1e-6, "{gap}");
+    }
+}

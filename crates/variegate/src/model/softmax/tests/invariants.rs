@@ -1,0 +1,198 @@
+//! What must hold for any data: the bound rises, weights are repeated rows, names of classes do not matter.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::infer::finite_difference::check_gradient;
+
+fn sparse(rows: usize, cols: usize, dense: &[f64]) -> Matrix<'static> {
+    let (mut indptr, mut indices, mut values) = (vec![0usize], vec![], vec![]);
+    for row in dense.chunks(cols) {
+        for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+            indices.push(j as u32);
+            values.push(v);
+        }
+        indptr.push(indices.len());
+    }
+    Matrix::Csr { rows, cols, indptr: indptr.into(), indices: indices.into(), values: values.into() }
+}
+
+fn choice(kind: usize) -> (Bound, CovarianceChoice) {
+    [(Bound::Double, CovarianceChoice::Child), (Bound::Tilted, CovarianceChoice::Child), (Bound::Tilted, CovarianceChoice::Joint)][kind]
+}
+
+fn precision(kind: usize) -> Precision {
+    [Precision::Node, Precision::Child, Precision::Feature, Precision::Entry, Precision::Fixed][kind]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Every trace rises, at the end no neighbour is better, and weights of 0, 1, 2 are rows left out, kept, repeated.
+    #[test]
+    fn the_bound_rises_to_a_top(
+        kind in 0usize..3, which in 0usize..5, children in 2usize..5, cols in 1usize..4, rows in 1usize..20, salt in 0u64..1000,
+        scale in prop_oneof![Just(0.3), Just(1.0), Just(8.0)], bias in prop_oneof![Just(None), Just(Some(0.05))],
+    ) {
+        let (bound, covariance) = choice(kind);
+        let s = Settings { bound, covariance, precision: precision(which), bias_precision: bias, ..Settings::default() };
+        let x: Vec<f64> = pseudo(rows * cols, salt).iter().map(|v| v * scale).collect();
+        let codes: Vec<u32> = pseudo(rows, salt + 1).iter().map(|v| ((v + 1.0) * 0.5 * children as f64) as u32).collect();
+        let data = Dataset::new(Matrix::dense(rows, cols, x)).with_target(classes(&codes, children));
+        let p = program(&s, children, Design::identity(cols, true));
+        let (trace, worst, last) = climb(&p, &data, 150, |chain, trace| {
+            let top = chain.global.clone();
+            let worst = neighbours(&top).iter().map(|node| {
+                p.evaluate(node, &node.moments().unwrap(), chain.rows()).unwrap().0 - top.bound
+            }).fold(f64::NEG_INFINITY, f64::max);
+            (trace.to_vec(), worst, top)
+        });
+        for pair in trace.windows(2) {
+            prop_assert!(pair[1] >= pair[0] - 1e-9 * (1.0 + pair[0].abs()), "{} then {}", pair[0], pair[1]);
+        }
+        let gain = trace[trace.len() - 1] - trace[trace.len() - 2];
+        if gain < 1e-10 * (1.0 + last.bound.abs()) {
+            prop_assert!(worst < 1e-8 * (1.0 + last.bound.abs()), "a neighbour is better by {}", worst);
+        }
+    }
+}
+
+/// Means, precision matrix and rates of a top moved a little, one at a time.
+fn neighbours(top: &State) -> Vec<node::Node> {
+    let variance = top.node.moments().unwrap().variance;
+    let mut out = Vec::new();
+    for sign in [-1.0, 1.0] {
+        for (j, v) in variance.iter().enumerate() {
+            let mut node = top.node.clone();
+            node.mean[j] += sign * 0.03 * v.sqrt();
+            out.push(node);
+        }
+        for k in 0..top.node.precision.len() {
+            let mut node = top.node.clone();
+            node.precision[k] += sign * 0.01 / variance.iter().fold(0.0f64, |a, b| a.max(*b));
+            out.push(node);
+        }
+        for g in 0..top.node.rates.len() {
+            let mut node = top.node.clone();
+            node.rates[g] *= 1.0 + 0.03 * sign;
+            out.push(node);
+        }
+    }
+    out.retain(|node| node.moments().is_ok());
+    out
+}
+
+fn random(rows: usize, cols: usize, children: u32, salt: u64) -> (Vec<f64>, Vec<u32>) {
+    let x = pseudo(rows * cols, salt);
+    let codes = (0..rows).map(|i| ((x[i * cols] * 3.0 + i as f64 * 0.37).sin() * 5.0).abs() as u32 % children).collect();
+    (x, codes)
+}
+
+fn same_top(a: &State, b: &State, tolerance: f64) {
+    assert!((a.bound - b.bound).abs() < tolerance * (1.0 + a.bound.abs()), "{} {}", a.bound, b.bound);
+    for (x, y) in a.node.mean.iter().chain(&a.node.rates).zip(b.node.mean.iter().chain(&b.node.rates)) {
+        assert!((x - y).abs() < 1e3 * tolerance * (1.0 + x.abs()), "{x} {y}");
+    }
+}
+
+#[test]
+fn weights_are_repeated_rows_and_zero_is_none() {
+    let (x, codes) = random(30, 2, 3, 5);
+    let plain = Dataset::new(Matrix::dense(30, 2, x)).with_target(classes(&codes, 3));
+    let mut weighted = plain.clone();
+    weighted.weights = Some((0..30).map(|i| (i % 3) as f64).collect());
+    let chosen: Vec<usize> = (0..30).flat_map(|i| vec![i; i % 3]).collect();
+    let repeated = plain.subset(&chosen);
+    for kind in 0..3 {
+        let (bound, covariance) = choice(kind);
+        let given = as_map(&Settings { bound, covariance, tol: 1e-12, ..Settings::default() });
+        let model = Softmax.configure(&given).unwrap();
+        let run = |data: &Dataset<'_>| {
+            let fitted = crate::model::fit(model.as_ref(), data, &Default::default(), &mut crate::run::Unobserved).unwrap();
+            (saved_global::<Vb>(&fitted.kept.chains[0].checkpoint).unwrap(), fitted.posterior.predict(&plain, "").unwrap())
+        };
+        let ((a, p), (b, q)) = (run(&weighted), run(&repeated));
+        assert!((a.bound - b.bound).abs() < 1e-9 * (1.0 + a.bound.abs()), "{} {}", a.bound, b.bound);
+        for (p, q) in p.probability.iter().zip(&q.probability) {
+            assert!((p - q).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn permuted_classes_permute_the_posterior() {
+    let (x, codes) = random(25, 2, 3, 8);
+    let turned: Vec<u32> = codes.iter().map(|c| (c + 1) % 3).collect();
+    for kind in 0..3 {
+        let (bound, covariance) = choice(kind);
+        let p = program(&Settings { bound, covariance, precision: Precision::Child, ..Settings::default() }, 3, Design::identity(2, true));
+        let run = |codes: &[u32]| top(&p, &Dataset::new(Matrix::dense(25, 2, x.clone())).with_target(classes(codes, 3)));
+        let (a, mut b) = (run(&codes), run(&turned));
+        b.node.mean.rotate_left(3);
+        b.node.rates.rotate_left(1);
+        same_top(&a, &b, 1e-9);
+    }
+}
+
+#[test]
+fn a_common_shift_of_the_weights_changes_only_the_prior() {
+    let (x, codes) = random(20, 2, 3, 9);
+    let data = Dataset::new(Matrix::dense(20, 2, x)).with_target(classes(&codes, 3));
+    for kind in 0..3 {
+        let (bound, covariance) = choice(kind);
+        let p = program(&Settings { bound, covariance, ..Settings::default() }, 3, Design::identity(2, true));
+        climb(&p, &data, 5, |chain, _| {
+            let state = chain.global.clone();
+            let mut node = state.node.clone();
+            for (k, m) in node.mean.iter_mut().enumerate() {
+                *m += [0.7, -1.1, 3.0][k % 3];
+            }
+            let (_, stats) = p.evaluate(&node, &node.moments().unwrap(), chain.rows()).unwrap();
+            assert!((stats.value.0 - state.stats.value.0).abs() < 1e-10);
+            for (a, b) in stats.gradient.0.iter().zip(&state.stats.gradient.0) {
+                assert!((a - b).abs() < 1e-9);
+            }
+        });
+    }
+}
+
+#[test]
+fn sparse_rows_give_the_dense_fit() {
+    let (mut x, codes) = random(40, 4, 3, 10);
+    x.iter_mut().filter(|v| **v < 0.2).for_each(|v| *v = 0.0);
+    for kind in 0..3 {
+        let (bound, covariance) = choice(kind);
+        let given = as_map(&Settings { bound, covariance, ..Settings::default() });
+        let model = Softmax.configure(&given).unwrap();
+        let run = |m: Matrix<'static>| {
+            let data = Dataset::new(m).with_target(classes(&codes, 3));
+            let fitted = crate::model::fit(model.as_ref(), &data, &Default::default(), &mut crate::run::Unobserved).unwrap();
+            let p = fitted.posterior.predict(&data, "mc").unwrap();
+            (saved_global::<Vb>(&fitted.kept.chains[0].checkpoint).unwrap(), p)
+        };
+        let ((a, p), (b, q)) = (run(Matrix::dense(40, 4, x.clone())), run(sparse(40, 4, &x)));
+        same_top(&a, &b, 1e-9);
+        for (p, q) in p.probability.iter().zip(&q.probability) {
+            assert!((p - q).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn the_start_has_the_gradient_of_its_objective() {
+    let (x, codes) = random(17, 3, 4, 11);
+    let mut data = Dataset::new(Matrix::dense(17, 3, x)).with_target(classes(&codes, 4));
+    data.weights = Some((0..17).map(|i| 0.25 * (i % 5) as f64).collect());
+    let p = program(&Settings::default(), 4, Design::identity(3, true));
+    climb(&p, &data, 0, |chain, _| {
+        let at = pseudo(16, 2);
+        let mut gradient = vec![0.0; 16];
+        map::objective(&p, chain.rows(), &at, &mut gradient).unwrap();
+        let worst = check_gradient(|w| map::objective(&p, chain.rows(), w, &mut [0.0; 16]).unwrap(), &at, &gradient);
+        assert!(worst.relative_error < 2e-8, "{worst:?}");
+        let found = map::search(&p, chain.rows()).unwrap();
+        assert!(found.status.converged());
+        map::objective(&p, chain.rows(), &found.x, &mut gradient).unwrap();
+        assert!(gradient.iter().all(|g| g.abs() < 1e-3), "{gradient:?}");
+    });
+}

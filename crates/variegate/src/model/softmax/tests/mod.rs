@@ -1,0 +1,59 @@
+//! Numbers from the derivation, invariants of the ascent, and the fronts' promises.
+
+mod front;
+mod invariants;
+mod oracles;
+
+use serde_json::{Map, Value};
+
+use super::*;
+use crate::data::{Classes, Matrix};
+use crate::run::{Chain, Shape, Typed, blocks};
+
+fn settings(pairs: &[(&str, Value)]) -> Map<String, Value> {
+    pairs.iter().map(|(k, v)| (k.to_string(), v.clone())).collect()
+}
+
+fn classes(codes: &[u32], names: usize) -> Target {
+    Target::Classes(Classes { codes: codes.to_vec(), names: (0..names).map(|c| format!("k{c}")).collect() })
+}
+
+/// Five rows of one column, no bias.
+fn five(codes: &[u32], names: usize) -> Dataset<'static> {
+    Dataset::new(Matrix::dense(5, 1, vec![1.0, 2.0, -0.5, -1.5, 0.8])).with_target(classes(codes, names))
+}
+
+fn program(settings: &Settings, children: usize, design: Design) -> Vb {
+    SoftmaxFit::program_of(settings, children, &design)
+}
+
+/// Numbers between −1 and 1 that look random.
+fn pseudo(len: usize, salt: u64) -> Vec<f64> {
+    let mut s = salt;
+    (0..len)
+        .map(|_| {
+            s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (s >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+        .collect()
+}
+
+/// The chain of a program over the data, in blocks of three rows, and its trace after so many sweeps or at the very top.
+fn climb<T>(program: &Vb, data: &Dataset<'_>, sweeps: usize, then: impl FnOnce(&mut Typed<'_, Vb>, &[f64]) -> T) -> T {
+    let blocks = blocks(data, 3);
+    let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows: 3 };
+    let mut chain = Typed::start(program, &blocks, shape, 0, 0).unwrap();
+    let mut trace = vec![chain.global.bound];
+    for _ in 0..sweeps {
+        trace.push(chain.advance(false).unwrap().objective);
+        if chain.global.outcome == vb::Outcome::NoStepLeft {
+            break;
+        }
+    }
+    then(&mut chain, &trace)
+}
+
+/// q at its fixed point.
+fn top(program: &Vb, data: &Dataset<'_>) -> State {
+    climb(program, data, 3000, |chain, _| chain.global.clone())
+}

@@ -1,0 +1,265 @@
+"""What every estimator promises beyond scikit-learn's own checks."""
+
+import inspect
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from variegate import _core
+
+
+def test_parameters_are_the_table_of_settings(small):
+    """Names, order and defaults of the constructor are those that Rust and the command line know."""
+    table = _core.family_info(small._family)["settings"]
+    parameters = inspect.signature(type(small)).parameters
+    run = ["random_state", "threads", "block_rows", "out", "progress"]
+    assert list(parameters) == [s["name"] for s in table] + run
+    for setting in table:
+        assert parameters[setting["name"]].default == setting["default"], setting["name"]
+        assert f"\n    {setting['name']} : " in type(small).__doc__
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+
+
+def test_same_seed_same_bits_on_any_number_of_threads(small, two_classes):
+    X, y = two_classes
+    small.set_params(block_rows=7)
+    first = clone(small).set_params(threads=1).fit(X, y)
+    for threads in (1, 2, 4):
+        again = clone(small).set_params(threads=threads).fit(X, y)
+        for name, array in first._model.arrays().items():
+            np.testing.assert_array_equal(array, again._model.arrays()[name], err_msg=name)
+        np.testing.assert_array_equal(first.predict_proba(X), again.predict_proba(X))
+
+
+def test_random_state_is_the_seed(two_classes, small):
+    X, y = two_classes
+    assert small.fit(X, y)._model.seed == 1
+    state = np.random.RandomState(5)
+    seeds = [small.set_params(random_state=state).fit(X, y)._model.seed for _ in range(2)]
+    assert seeds[0] != seeds[1]
+    assert small.set_params(random_state=np.random.RandomState(5)).fit(X, y)._model.seed == seeds[0]
+    assert small.set_params(random_state=2**64 - 1).fit(X, y)._model.seed == 2**64 - 1
+    np.random.seed(1)  # noqa: NPY002 — scikit-learn's None means this generator
+    free = small.set_params(random_state=None).fit(X, y)._model.seed
+    np.random.seed(1)  # noqa: NPY002
+    assert small.fit(X, y)._model.seed == free
+    with pytest.raises(ValueError, match=r"random_state.*-1"):
+        small.set_params(random_state=-1).fit(X, y)
+
+
+LABELS = [["no", "yes"], [False, True], [-1, 1], [3.0, 7.0], np.array(["a", "b"], dtype=object)]
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_of_any_type(small, two_classes, labels):
+    X, y = two_classes
+    labels = np.asarray(labels)
+    small.fit(X, labels[y])
+    np.testing.assert_array_equal(small.classes_, labels)
+    assert small.predict(X).dtype == labels.dtype
+    assert small.score(X, labels[y]) > 0.7
+    np.testing.assert_array_equal(small.predict_proba(X), clone(small).fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "csr_array", "unsorted", "int64"])
+def test_sparse_rows_give_what_dense_rows_give(small, two_classes, form):
+    X, y = two_classes
+    X = np.where(np.abs(X - [0, 100, 0]) < [0.5, 3.0, 0.1], 0.0, X)
+    S = sparse.csr_matrix(X)
+    if form == "unsorted":
+        S = sparse.csr_matrix((S.data[::-1], S.indices[::-1], (S.nnz - S.indptr)[::-1]), shape=S.shape)[::-1]
+        assert not S.has_canonical_format
+        kept = S.indices.copy()
+    elif form == "int64":
+        S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    else:
+        S = sparse.csr_array(X) if form == "csr_array" else S.asformat(form)
+    dense, small = clone(small).fit(X, y), small.fit(S, y)
+    np.testing.assert_allclose(small.coef_, dense.coef_, rtol=1e-6)
+    np.testing.assert_allclose(small.predict_proba(S), dense.predict_proba(X), rtol=1e-6)
+    np.testing.assert_array_equal(small.predict_proba(S), small.predict_proba(S[:]))
+    if form == "unsorted":
+        np.testing.assert_array_equal(S.indices, kept)  # the caller's matrix is left alone
+
+
+@pytest.mark.parametrize("form", ["float32", "fortran", "strided", "read-only", "list", "pandas", "int"])
+def test_other_memory_gives_the_same_fit(small, two_classes, form):
+    X, y = two_classes
+    X = np.round(X * 4) / 4  # exact in float32
+    if form == "int":
+        X = np.round(X)
+    other = {
+        "float32": lambda: X.astype(np.float32),
+        "fortran": lambda: np.asfortranarray(X),
+        "strided": lambda: np.repeat(X, 2, axis=0)[::2],
+        "list": lambda: X.tolist(),
+        "pandas": lambda: pd.DataFrame(X, columns=["a", "b", "c"]),
+        "int": lambda: X.astype(int),
+        "read-only": lambda: X.copy(),
+    }[form]()
+    if form == "read-only":
+        other.flags.writeable = False
+    plain = clone(small).fit(X, y)
+    np.testing.assert_array_equal(small.fit(other, y).predict_proba(other), plain.predict_proba(X))
+
+
+def test_columns_are_told_by_their_names(small, two_classes):
+    X, y = two_classes
+    frame = pd.DataFrame(X, columns=["size", "age", "dose"])
+    small.fit(frame, pd.Series(y))
+    assert list(small.feature_names_in_) == ["size", "age", "dose"]
+    assert any("dose" in name for name in small.summary().rows)
+    with pytest.raises(ValueError, match="feature names"):
+        small.predict(frame[["age", "size", "dose"]])
+    with pytest.raises(ValueError, match="feature names"):
+        small.predict(frame.rename(columns={"age": "years"}))
+    with pytest.raises(ValueError, match="2 features, but .* expecting 3 features"):
+        small.predict(X[:, :2])
+
+
+def test_survives_pickle_joblib_and_clone(small, two_classes, tmp_path):
+    X, y = two_classes
+    small.fit(X, y)
+    joblib.dump(small, tmp_path / "model")
+    for copy in (pickle.loads(pickle.dumps(small)), joblib.load(tmp_path / "model")):
+        np.testing.assert_array_equal(copy.predict_proba(X), small.predict_proba(X))
+        assert str(copy.summary()) == str(small.summary())
+        np.testing.assert_array_equal(copy._model.trace()[0]["objective"], small._model.trace()[0]["objective"])
+    assert not hasattr(clone(small), "classes_")
+    damaged = bytearray(pickle.dumps(small))
+    damaged[len(damaged) // 2] ^= 1
+    with pytest.raises((ValueError, pickle.UnpicklingError, EOFError)):
+        pickle.loads(bytes(damaged)).predict_proba(X)
+
+
+def test_works_inside_scikit_learn(small, two_classes):
+    X, y = two_classes
+    pipeline = make_pipeline(StandardScaler(), small)
+    assert cross_val_score(pipeline, X, y, cv=3, n_jobs=2).mean() > 0.7
+    name = type(small).__name__.lower()
+    search = GridSearchCV(pipeline, {f"{name}__prior_precision": [0.1, 10.0]}, cv=2, scoring="neg_log_loss").fit(X, y)
+    assert search.best_estimator_.predict(X).shape == y.shape
+
+
+def test_what_is_said_of_a_row_depends_on_that_row_alone(small, two_classes):
+    X, y = two_classes
+    small.fit(X, y)
+    for method in small._model.methods:
+        whole = small.predict_proba(X, method=method)
+        np.testing.assert_allclose(whole.sum(axis=1), 1.0, atol=1e-12)
+        np.testing.assert_array_equal(np.vstack([small.predict_proba(row[None], method=method) for row in X]), whole)
+        np.testing.assert_array_equal(small.predict_log_proba(X, method=method), np.log(whole))
+    with pytest.raises(ValueError, match=r"`method` is guess.*one of"):
+        small.predict_proba(X, method="guess")
+
+
+def test_refuses_what_it_cannot_take(small, two_classes):
+    X, y = two_classes
+    for value in (np.nan, np.inf):
+        bad = X.copy()
+        bad[4, 1] = value
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            small.fit(bad, y)
+    with pytest.raises(ValueError, match="one class"):
+        small.fit(X, np.ones(len(X)))
+    with pytest.raises(ValueError, match="sample_weight.shape"):
+        small.fit(X, y, sample_weight=[1, 2])
+    with pytest.raises(ValueError, match=r"row 1: the weight is -1"):
+        small.fit(X, y, sample_weight=-np.ones(len(X)))
+    for threads in (0, -1, 1.5, True, "all"):
+        with pytest.raises(ValueError, match="`threads` is .* but it must be"):
+            clone(small).set_params(threads=threads).fit(X, y)
+    with pytest.raises(ValueError, match="`progress` is 'maybe'"):
+        clone(small).set_params(progress="maybe").fit(X, y)
+
+
+def test_a_bar_follows_the_fit(small, two_classes, capfd):
+    small.set_params(progress=True).fit(*two_classes)
+    shown = capfd.readouterr().err
+    assert type(small).__name__ in shown
+    assert "100%" in shown
+    small.set_params(progress="auto").fit(*two_classes)  # not a terminal
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_while_showing_progress_stops_the_fit(two_classes):
+    X, y = two_classes
+
+    def fail(chains):
+        assert chains[0][1] > 0
+        raise ZeroDivisionError("from the bar")
+
+    with pytest.raises(ZeroDivisionError, match="from the bar"):
+        _core.fit("logistic", {}, X, y.astype(np.uint32), ["0", "1"], progress=fail)
+
+
+def random_value(rng, setting):
+    """Something that the setting allows, or something that it does not."""
+    anything = [
+        None,
+        True,
+        -1,
+        0,
+        1,
+        2.5,
+        -1e300,
+        float("nan"),
+        float("inf"),
+        "word",
+        "",
+        10**30,
+        [1],
+        np.float64(2),
+        np.int64(3),
+    ]
+    if rng.random() < 0.1:
+        return anything[rng.integers(len(anything))]
+    match setting["kind"]:
+        case "integer":
+            return int(rng.integers(0, 5))
+        case "number" | "optional number":
+            return float(np.exp(rng.normal(scale=20)))
+        case "word":
+            words = setting["allowed"].removeprefix("one of ").split(", ")
+            return words[rng.integers(len(words))]
+        case _:
+            return bool(rng.integers(2))
+
+
+def random_data(rng):
+    n, d = rng.integers(1, 30), rng.integers(1, 6)
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.choice([-300, -8, 0, 0, 0, 8, 150, 300], size=d)
+    if rng.random() < 0.3:
+        X[:, rng.integers(d)] = rng.choice([0.0, 1e300, -5.0])
+    if rng.random() < 0.1:
+        X[rng.integers(n), rng.integers(d)] = rng.choice([np.nan, np.inf])
+    if rng.random() < 0.2:
+        X = sparse.csr_matrix(X * (rng.random(X.shape) < 0.5))
+    return X, rng.integers(0, rng.integers(2, 4), size=n)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_settings_and_data_give_a_result_or_a_clear_error(small, seed):
+    rng = np.random.default_rng(seed)
+    X, y = random_data(rng)
+    for setting in _core.family_info(small._family)["settings"]:
+        if rng.random() < 0.4:
+            small.set_params(**{setting["name"]: random_value(rng, setting)})
+    weights = None if rng.random() < 0.6 else rng.integers(0, 3, size=len(y)).astype(float)
+    try:
+        small.fit(X, y, sample_weight=weights)
+    except (ValueError, RuntimeError) as error:
+        assert len(str(error)) > 20
+        return
+    P = small.predict_proba(X)
+    assert np.isfinite(P).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-9)
+    assert isinstance(str(small.summary()), str)

@@ -1,0 +1,14 @@
+"""Bayesian latent-variable models whose components must differ from one another.
+
+The estimators follow scikit-learn; the work is done in Rust (``variegate._core``). ArviZ, pandas and tqdm are used
+where they are installed, and imported only when they are needed.
+"""
+
+from . import diagnostics
+from ._core import __version__
+from ._logistic import BayesianLogisticRegression
+from ._posterior import Posterior
+from ._runs import load_run
+from ._summary import Summary
+
+__all__ = ["BayesianLogisticRegression", "Posterior", "Summary", "__version__", "diagnostics", "load_run"]

@@ -1,0 +1,141 @@
+"""What the classifiers share: checks at the door, the call into Rust, predictions."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from . import _core
+from ._inputs import count, lend, plain, seed_of
+from ._progress import follow
+from ._summary import Summary
+
+
+class FamilyClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier over one model family of the Rust library.
+
+    A subclass names its family in `_family`; its constructor takes the family's settings, by the names and with the
+    defaults of the family's own table, and the settings of a run: `random_state, threads, block_rows, out, progress`.
+    """
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features. A C-contiguous float64 array and a CSR matrix are used in place, without a copy.
+        y : array-like of shape (n_samples,)
+            Class of each row: numbers, strings or booleans.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row: 0 leaves it out, 2 counts it twice.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        check_classification_targets(y)
+        self._check_target(y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"a classifier needs rows of at least two classes, but there is one class: {self.classes_[0]!r}"
+            )
+        settings = {s["name"]: plain(getattr(self, s["name"])) for s in _core.family_info(self._family)["settings"]}
+
+        with follow(self.progress, type(self).__name__) as progress:
+            self._model = _core.fit(
+                self._family,
+                settings,
+                lend(X),
+                codes.astype(np.uint32),
+                [str(c) for c in self.classes_.tolist()],
+                weights=sample_weight,
+                columns=list(getattr(self, "feature_names_in_", [])),
+                seed=seed_of(self.random_state),
+                free_seed=self.random_state is None,
+                threads=0 if self.threads is None else count("threads", self.threads, 1),
+                block_rows=None if self.block_rows is None else count("block_rows", self.block_rows, 1),
+                out=self.out,
+                progress=progress,
+            )
+        self._read()
+        for warning in self._model.warnings:
+            warnings.warn(warning, UserWarning, stacklevel=2)
+        summary = self.summary()
+        if not summary.converged:
+            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _check_target(self, y):
+        """Refuse targets that the family cannot take."""
+
+    def _read(self):
+        """Set the fitted attributes from `self._model`."""
+        arrays = self._model.arrays()
+        self.coef_ = arrays["coef"]
+        self.intercept_ = arrays["intercept"]
+        self.n_iter_ = max(len(chain["sweep"]) for chain in self._model.trace())
+
+    def predict_proba(self, X, method=None):
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features. What is said of a row depends on that row alone.
+        method : str, default=None
+            How the posterior is averaged; see the class. None is the default method.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        return self._model.predict(lend(X), "" if method is None else str(method))[0]
+
+    def predict_log_proba(self, X, method=None):
+        """Logarithms of the class probabilities; see `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, method))
+
+    def predict(self, X):
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes, of the type they had at the fit.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def summary(self):
+        """What was found and how sure it is.
+
+        Returns
+        -------
+        Summary
+            Print it, or take its `to_frame()` (pandas) or `to_dict()`.
+        """
+        check_is_fitted(self)
+        return Summary(self._model.summary())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

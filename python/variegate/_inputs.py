@@ -1,0 +1,39 @@
+"""What estimators hand to the Rust side: rows without copies, one seed, plain settings."""
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def lend(X):
+    """Hand over validated rows: the array itself, or the parts of a CSR matrix, sharing memory where types allow."""
+    if not hasattr(X, "indptr"):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    # SciPy counts with signed numbers of the same width: a view of the same memory (a negative one is then too large)
+    indices = X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
+    indptr = X.indptr.astype(np.int64, copy=False).view(np.uint64)
+    return indptr, np.ascontiguousarray(indices), np.ascontiguousarray(X.data), X.shape[1]
+
+
+def seed_of(random_state):
+    """One 64-bit seed. A whole number is the seed itself, as on the command line; anything else is drawn from."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if not 0 <= random_state < 2**64:
+            raise ValueError(f"`random_state` is {random_state}, but a seed must lie between 0 and 2**64 - 1")
+        return int(random_state)
+    return int(check_random_state(random_state).randint(0, 2**64, dtype=np.uint64))
+
+
+def plain(value):
+    """Turn a NumPy scalar into the Python number that it holds; anything else stays as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def count(name, value, least):
+    """Check a whole number of at least `least`."""
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"`{name}` is {value!r}, but it must be None or a whole number of at least {least}")
+    return value

@@ -1,0 +1,90 @@
+"""Posterior draws as NumPy arrays, and as ArviZ data."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from ._core import __version__
+
+
+class Posterior(Mapping):
+    """Draws by name: each an array whose first two axes are (chain, draw).
+
+    A mapping that needs NumPy only. Chains that were stopped at different lengths are cut to the shortest.
+
+    Attributes
+    ----------
+    n_chains, n_draws : int
+        Length of the first two axes.
+    """
+
+    def __init__(self, model):
+        self._model = model
+        self._draws = None
+
+    def _load(self):
+        if self._draws is None:
+            arrays = self._model.arrays()
+            lengths = arrays["chain_lengths"].astype(int)
+            ends = np.cumsum(lengths)
+            starts, shortest = ends - lengths, lengths.min()
+            self._draws = {
+                name.removesuffix("_draws"): np.stack([values[s : s + shortest] for s in starts])
+                for name, values in arrays.items()
+                if name.endswith("_draws")
+            }
+        return self._draws
+
+    @property
+    def n_chains(self):
+        return next(iter(self._load().values())).shape[0]
+
+    @property
+    def n_draws(self):
+        return next(iter(self._load().values())).shape[1]
+
+    def __getitem__(self, name):
+        return self._load()[name]
+
+    def __iter__(self):
+        return iter(self._load())
+
+    def __len__(self):
+        return len(self._load())
+
+    def __getstate__(self):
+        return {"_model": self._model, "_draws": None}
+
+    def __repr__(self):
+        shapes = ", ".join(f"{name} {values.shape}" for name, values in self.items())
+        return f"<Posterior: {shapes}>"
+
+
+def to_arviz(groups, coords, dims):
+    """Build ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.
+
+    Parameters
+    ----------
+    groups : dict of str to dict of str to array
+        Variables of each group, (chain, draw) first.
+    coords, dims : dict
+        Names along the other axes.
+    """
+    try:
+        import arviz as az
+    except ImportError:
+        raise ImportError("`to_arviz` needs ArviZ: install arviz") from None
+
+    if int(az.__version__.split(".")[0]) >= 1:
+        data = az.from_dict(groups, coords=coords, dims=dims)
+    else:
+        data = az.from_dict(**groups, coords=coords, dims=dims)
+    about = {
+        "created_at": datetime.now(UTC).isoformat(),
+        "inference_library": "variegate",
+        "inference_library_version": __version__,
+    }
+    for group in groups:
+        data[group].attrs.update(about)
+    return data
