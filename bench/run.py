@@ -144,7 +144,7 @@ def large_file():
             size = f"--rows {rows} --columns {columns} --seed 1 -o".split()
             subprocess.run([variegate, "simulate", family, *simulated, *size, csv], check=True)
         run = folder / f"run-{family}"
-        command = [variegate, "fit", family, csv, *"--target label --seed 1 --force --out".split(), run]
+        command = [variegate, "fit", family, csv, "--target", "label", "--seed", "1", "--force", "--out", run]
         begin = time.perf_counter()
         child = subprocess.Popen([*command, *settings, "--quiet"], stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)
