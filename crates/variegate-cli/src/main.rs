@@ -1,1 +1,28 @@
-fn main() {}
+//! The `variegate` command: a thin front over the library. Results go to standard output, everything else to standard error.
+
+mod commands;
+mod exit;
+mod files;
+mod options;
+mod output;
+mod progress;
+mod tables;
+mod training;
+
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit::explain_panics();
+    let matches = match commands::root().try_get_matches() {
+        Ok(matches) => matches,
+        Err(help) => return exit::of_clap(&help),
+    };
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(&matches)));
+    match outcome {
+        Ok(Ok(exit)) => exit.code(),
+        Ok(Err(error)) => exit::of_error(&error),
+        // the hook has said what happened
+        Err(_) => exit::Exit::Failure.code(),
+    }
+}

@@ -2,14 +2,22 @@
 //! memory that a small file cannot justify.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
 use variegate::data::{Needs, TargetKind};
 use variegate_io::read::{ColumnSpec, Format, IndexBase, ReadOptions, Schema, read, read_features};
 
-/// Counts the panics of this process, also those that are caught on the way.
-static PANICS: AtomicUsize = AtomicUsize::new(0);
+/// Cases are fixed, so that a run repeats; HOSTILE_SEED gives others and HOSTILE_SCALE more of them.
+fn config(cases: u32) -> ProptestConfig {
+    let from = |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise);
+    ProptestConfig {
+        cases: cases * from("HOSTILE_SCALE", 1) as u32,
+        rng_seed: RngSeed::Fixed(from("HOSTILE_SEED", 1)),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
 
 /// Every case of this file holds no more than this much memory at once.
 const MEMORY: usize = 1 << 30;
@@ -94,8 +102,7 @@ fn hurt(bytes: &mut Vec<u8>, damage: &Damage) {
 /// Valid files with a few wounds. `cases` sets the time it takes.
 fn wounded(extension: &str, cases: u32) {
     let files = samples(extension);
-    let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(config(cases));
     let strategy = (0..files.len(), prop::collection::vec(damage(), 1..4));
     runner
         .run(&strategy, |(which, wounds)| {
@@ -122,14 +129,11 @@ fn wounded_arrays() {
 
 #[test]
 fn wounded_parquet() {
-    let before = PANICS.load(Ordering::Relaxed);
     wounded("parquet", 1500);
-    let caught = PANICS.load(Ordering::Relaxed) - before;
-    println!("{caught} panics caught inside the Parquet decoder");
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(300))]
 
     #[test]
     fn random_bytes(which in 0..NAMES.len(), bytes in prop::collection::vec(any::<u8>(), 0..300)) {

@@ -16,3 +16,8 @@ pub mod run;
 pub mod special;
 
 pub use error::{Error, Result};
+
+/// The book's Rust examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/src/how-a-fit-works.md")]
+struct Book;

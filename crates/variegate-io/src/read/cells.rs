@@ -1,5 +1,7 @@
 //! Cells of tables: what they mean as features, targets, sources and weights.
 
+use std::fmt::Write;
+
 use variegate::data::{ClassEncoder, DataError, Dataset, LabelSets, Matrix, Target, TargetKind};
 
 use super::error::Cause;
@@ -60,7 +62,16 @@ pub(super) fn shorten(text: &str) -> String {
 
 /// Shortest text that reads back as the same number; large and small sizes in exponent form.
 pub fn number_text(v: f64) -> String {
-    if v == 0.0 || (1e-5..1e16).contains(&v.abs()) || !v.is_finite() { format!("{v}") } else { format!("{v:e}") }
+    let mut text = String::new();
+    push_number(&mut text, v);
+    text
+}
+
+/// Appends the shortest text that reads back as the same number.
+pub fn push_number(text: &mut String, v: f64) {
+    let plain = v == 0.0 || (1e-5..1e16).contains(&v.abs()) || !v.is_finite();
+    // writing to a String cannot fail
+    let _ = if plain { write!(text, "{v}") } else { write!(text, "{v:e}") };
 }
 
 impl<'c> Cell<'c> {
@@ -193,7 +204,10 @@ impl Extras {
         let target = match self.kind {
             _ if width == 0 => Target::None,
             TargetKind::Classes => Target::Classes(self.classes.finish()),
-            TargetKind::Labels => Target::Labels(LabelSets { names: self.known.unwrap_or(self.target_names), values: self.labels }),
+            TargetKind::Labels => {
+                let names = self.known.filter(|k| k.len() == width).unwrap_or(self.target_names);
+                Target::Labels(LabelSets { names, values: self.labels })
+            }
             TargetKind::Real => Target::Real { width, values: self.real },
         };
         let sources = self.sources.map(ClassEncoder::finish);

@@ -47,7 +47,7 @@ pub enum Cause {
         text: String,
     },
     /// A target, source or weight is missing.
-    #[error("row {row}, column `{column}`: the {what} is missing; drop the row or fill it in")]
+    #[error("row {row}, column `{column}`: the {what} is missing (empty, NA, NaN, null or ?); drop the row or fill it in")]
     MissingTarget {
         /// Target, source or weight.
         what: &'static str,

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use variegate::data::{DataError, Dataset, Target};
 
-pub use cells::number_text;
+pub use cells::{number_text, push_number};
 pub use error::{Cause, ReadError};
 pub use options::{ColumnSpec, Format, IndexBase, ReadOptions, Schema};
 
@@ -34,8 +34,8 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset<'static>, Read
     read_resolved(path, options).map(|(data, _)| data)
 }
 
-/// Reads a data file and also gives the options with what was found out put in (the format, the first feature number of an svmlight
-/// file), so that a file to predict is read in the same way.
+/// Reads a data file and also gives the options with what was found out put in (the format, and of an svmlight file the first feature
+/// number and the number of features), so that a file to predict is read in the same way.
 pub fn read_resolved(path: &Path, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
     let (mut data, resolved) = read_request(path, &Request { options, features: Features::Chosen })?;
     companion::attach(&mut data, options)?;
@@ -62,8 +62,9 @@ fn read_request(path: &Path, request: &Request<'_>) -> Result<(Dataset<'static>,
             Format::Tsv => csv::read(Input::open(path)?, options.delimiter.unwrap_or(b'\t'), request)?,
             Format::Parquet => parquet::read(path, request)?,
             Format::Svmlight => {
-                let (data, base) = svmlight::read(Input::open(path)?, request)?;
+                let (data, base, width) = svmlight::read(Input::open(path)?, request)?;
                 resolved.index_base = base;
+                resolved.width = Some(width);
                 data
             }
             Format::MatrixMarket => matrix_market::read(Input::open(path)?, request)?,

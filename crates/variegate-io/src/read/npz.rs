@@ -145,8 +145,8 @@ impl Archive {
             Matrix::Dense { cols: 1, values, .. } => values.into_owned(),
             _ => return Err(Cause::damaged("the values of the sparse matrix are not a list")),
         };
-        store::plausible("rows", rows, values.len())?;
-        store::plausible("columns", cols, values.len())?;
+        store::plausible_rows(rows, values.len())?;
+        store::plausible_columns(cols, values.len())?;
         let check = |list: &[u32], most: usize, what: &str| match list.iter().all(|&v| (v as usize) < most) && list.len() == values.len() {
             true => Ok(()),
             false => Err(Cause::damaged(format!("the {what} numbers of the sparse matrix do not fit its shape or its values"))),

@@ -174,6 +174,11 @@ fn cells(
         let what = format!("column `{}` is compressed with {codec}", column.column_path().string());
         return Err(Cause::Unsupported { what, hint: "write the file with snappy, zstd or no compression" });
     }
+    // the decoder asserts this
+    let negative = column.dictionary_page_offset().is_some_and(|o| o < 0) || column.data_page_offset() < 0 || column.compressed_size() < 0;
+    if negative {
+        return Err(Cause::damaged("a Parquet column has a negative place or size"));
+    }
     let descriptor = column.column_descr();
     let unsigned = match (descriptor.logical_type_ref(), descriptor.converted_type()) {
         (Some(LogicalType::Integer(kind)), _) => !kind.is_signed,

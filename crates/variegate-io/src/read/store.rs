@@ -18,9 +18,18 @@ pub(super) fn trim<T>(values: &mut Vec<T>) {
     }
 }
 
-/// A file with few entries may not claim endless rows or columns, for which later steps would need memory.
-pub(super) fn plausible(what: &str, claimed: usize, entries: usize) -> Result<(), Cause> {
-    let most = (1usize << 24).saturating_add(entries.saturating_mul(100)).min(u32::MAX as usize - 1);
+/// A file with few entries may not claim endless rows, for which later steps would need memory.
+pub(super) fn plausible_rows(claimed: usize, entries: usize) -> Result<(), Cause> {
+    plausible("rows", claimed, entries, 1 << 20)
+}
+
+/// The same for columns. Hashed features are few among many, hence the wider bound.
+pub(super) fn plausible_columns(claimed: usize, entries: usize) -> Result<(), Cause> {
+    plausible("columns", claimed, entries, 1 << 24)
+}
+
+fn plausible(what: &str, claimed: usize, entries: usize, always: usize) -> Result<(), Cause> {
+    let most = always.saturating_add(entries.saturating_mul(100)).min(u32::MAX as usize - 1);
     if claimed > most {
         return Err(Cause::damaged(format!("{claimed} {what} are claimed for {entries} stored values")));
     }
@@ -48,8 +57,8 @@ impl Coordinates {
     /// Sorts the entries into rows in place and adds duplicates up. Every row and column number must be in range.
     pub fn into_matrix(self, rows: usize, cols: usize) -> Result<Matrix<'static>, Cause> {
         let Self { rows: mut row_of, mut columns, mut values } = self;
-        plausible("rows", rows, values.len())?;
-        plausible("columns", cols, values.len())?;
+        plausible_rows(rows, values.len())?;
+        plausible_columns(cols, values.len())?;
         let mut indptr = vec![0usize; rows + 1];
         for &r in &row_of {
             indptr[r as usize + 1] += 1;

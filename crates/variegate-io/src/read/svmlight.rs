@@ -15,7 +15,7 @@ use super::store;
 /// The name by which the labels can be asked for or ignored.
 const LABEL: &str = "label";
 
-pub(super) fn read(mut input: Input, request: &Request<'_>) -> Result<(Dataset<'static>, IndexBase), Cause> {
+pub(super) fn read(mut input: Input, request: &Request<'_>) -> Result<(Dataset<'static>, IndexBase, usize), Cause> {
     let options = request.options;
     let mut labels = Labels::new(request);
     let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::<u32>::new(), Vec::<f64>::new());
@@ -94,7 +94,7 @@ pub(super) fn read(mut input: Input, request: &Request<'_>) -> Result<(Dataset<'
         return Err(Cause::Line { line: largest.1, what: format!("feature {} is beyond the {width} features expected", largest.0) });
     }
     let cols = fixed.unwrap_or(found);
-    store::plausible("features", cols, indices.len())?;
+    store::plausible_columns(cols, indices.len())?;
     let x = store::csr(rows, cols, indptr, indices, values)?;
     let target = labels.finish(rows);
     // the labels are no column, so only what is left over can be one
@@ -107,7 +107,7 @@ pub(super) fn read(mut input: Input, request: &Request<'_>) -> Result<(Dataset<'
     if own_target.is_empty() {
         data.target = target;
     }
-    Ok((data, if one_based { IndexBase::One } else { IndexBase::Zero }))
+    Ok((data, if one_based { IndexBase::One } else { IndexBase::Zero }, cols))
 }
 
 /// The labels of the rows, in the form that is wanted.

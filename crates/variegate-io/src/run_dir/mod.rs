@@ -12,8 +12,8 @@
 //! lock                                 held by the process that writes
 //! ```
 //!
-//! A commit writes new files only, and becomes real at one instant: when the new manifest takes the place of the old one. See
-//! [`commit`](self) for the order of writes. [`RunDir::create`] begins a run, [`RunDir::open`] goes on with one, and
+//! A commit writes new files only, and becomes real at one instant: when the new manifest takes the place of the old one. The
+//! order of writes is told in `commit.rs`. [`RunDir::create`] begins a run, [`RunDir::open`] goes on with one, and
 //! [`RunDir::read`] looks at one without touching it, also while it is being written.
 
 mod commit;
@@ -36,7 +36,7 @@ pub use record::{DataReference, Machine, RunRecord};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use variegate::run::{Draws, Report, Table};
+use variegate::run::{Draws, Piece, Report, Table};
 
 use commit::Folding;
 use disk::Disk;
@@ -170,6 +170,19 @@ impl RunDir {
     /// The last sealed state of every chain.
     pub fn checkpoints(&self) -> Result<Vec<Option<Vec<u8>>>> {
         (0..self.manifest.run.plan.chains).map(|chain| self.checkpoint(chain)).collect()
+    }
+
+    /// Everything that is kept of every chain that has been committed: what a posterior is made of.
+    pub fn pieces(&self) -> Result<Vec<Piece>> {
+        let (draws, trace) = (self.draws()?, self.trace()?);
+        let mut pieces = Vec::new();
+        for ((chain, draws), trace) in (0..).zip(draws).zip(trace) {
+            if let Some(entry) = self.manifest.chain(chain) {
+                let checkpoint = self.checkpoint(chain)?.unwrap_or_default();
+                pieces.push(Piece { chain, sweeps: entry.sweeps, draws, trace, checkpoint, finished: entry.finished });
+            }
+        }
+        Ok(pieces)
     }
 
     fn per_chain(&self, figure: impl Fn(&manifest::ChainEntry) -> u64) -> Vec<u64> {

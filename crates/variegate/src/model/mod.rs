@@ -223,10 +223,10 @@ pub fn fit(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &
 
 /// Rows of a panel at prediction. One row alone takes another path through a matrix product than the same row among others, so
 /// predictions always use panels of this height, the last one filled up with zero rows.
-pub(crate) const PREDICT_PANEL: usize = 64;
+pub const PREDICT_PANEL: usize = 64;
 
 /// Calls `f(first row, rows, panel)` for every run of [`PREDICT_PANEL`] rows, the last one filled up.
-pub(crate) fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
+pub fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
     let rows = x.rows();
     let mut first = 0;
     while first < rows {
@@ -246,7 +246,7 @@ pub(crate) fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
 }
 
 /// Checks rows at the door of a prediction.
-pub(crate) fn check_prediction_rows(data: &Dataset<'_>, width: usize, columns: &[String]) -> Result<()> {
+pub fn check_prediction_rows(data: &Dataset<'_>, width: usize, columns: &[String]) -> Result<()> {
     data.x.check_structure()?;
     data.check_columns(width, columns)?;
     data.check_finite()?;
@@ -254,7 +254,7 @@ pub(crate) fn check_prediction_rows(data: &Dataset<'_>, width: usize, columns: &
 }
 
 /// The method asked for, or an error that names the methods there are. An empty word is the default.
-pub(crate) fn choose_method(method: &str, methods: &'static [&'static str]) -> Result<&'static str> {
+pub fn choose_method(method: &str, methods: &'static [&'static str]) -> Result<&'static str> {
     if method.is_empty() {
         return Ok(methods[0]);
     }

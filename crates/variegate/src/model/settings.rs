@@ -57,7 +57,8 @@ impl Kind {
         }
     }
 
-    fn admits(&self, value: &Value) -> bool {
+    /// Whether a value is allowed.
+    pub fn admits(&self, value: &Value) -> bool {
         let number = |above: f64, most: f64| value.as_f64().is_some_and(|v| v.is_finite() && v > above && v <= most);
         match *self {
             Kind::Integer { least, most } => value.as_u64().is_some_and(|v| v >= least && v <= most),

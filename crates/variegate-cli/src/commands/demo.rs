@@ -1,0 +1,209 @@
+//! `variegate demo`: every model once, from simulated data to predictions of rows it has not seen.
+
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Command};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use variegate::data::{Dataset, Target, split};
+use variegate::model::{FAMILIES, Family, Posterior};
+use variegate::run::{Ending, Purpose, Stream};
+use variegate_io::read::{ColumnSpec, ReadOptions};
+
+use super::predict::Scores;
+use super::{fit, simulate};
+use crate::exit::Exit;
+use crate::tables::{self, Table};
+use crate::{files, options, output, training};
+
+const ROWS: usize = 2000;
+const HELD_OUT: f64 = 0.25;
+
+pub fn command() -> Command {
+    let out = "Folder for data and runs [default: the first free of runs/demo-1, runs/demo-2, …]";
+    Command::new("demo")
+        .about("Generate data, fit every model to them and show what was found")
+        .args([
+            options::seed().help("Seed of every random number [default: 1]"),
+            options::out_folder(out),
+            options::json(),
+            options::quiet(),
+        ])
+        .after_help("Examples:\n  variegate demo\n  variegate demo --out /tmp/demo --seed 3")
+}
+
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let (json, quiet) = (options::flag(matches, "json"), options::flag(matches, "quiet"));
+    let seed = matches.get_one::<u64>("seed").copied().unwrap_or(1);
+    let folder = matches.get_one::<PathBuf>("out").cloned().unwrap_or_else(|| training::next_free("demo"));
+    let data = folder.join("data");
+    std::fs::create_dir_all(&data).with_context(|| format!("could not make the folder `{}`: choose another with --out", data.display()))?;
+    let mut found = Vec::new();
+    for family in FAMILIES {
+        match one(*family, &folder, seed, quiet)? {
+            Some(one) => found.push(one),
+            None => {
+                eprintln!("Stopped. What is done is in {}", folder.display());
+                return Ok(Exit::Stopped);
+            }
+        }
+    }
+    if json {
+        let models: Vec<Value> = found.iter().map(Found::as_json).collect();
+        output::json(&json!({ "out": folder, "seed": seed, "models": models }))?;
+    } else {
+        output::to_stdout(&shown(&found))?;
+    }
+    if !quiet {
+        let first = found.first().map_or_else(String::new, |f| f.run.display().to_string());
+        eprintln!("\nData are in {}, the runs beside them. Look at one with:", data.display());
+        eprintln!("  variegate summary {first}");
+    }
+    Ok(if found.iter().all(|f| f.converged) { Exit::Success } else { Exit::NotConverged })
+}
+
+/// What the demonstration found of one family.
+struct Found {
+    family: &'static str,
+    run: PathBuf,
+    train: usize,
+    scores: Scores,
+    /// Accuracy of always saying the most frequent class.
+    guessing: f64,
+    /// Names, true values and estimates, where the model tells them.
+    weights: Vec<(String, f64, f64)>,
+    converged: bool,
+    seconds: f64,
+}
+
+/// Simulates, sets rows aside, fits the rest, predicts those; nothing if the user stopped it.
+fn one(family: &'static dyn Family, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>> {
+    let name = family.name();
+    let simulation = family.configure(&Map::new())?.simulate(ROWS, &Map::new(), seed)?;
+    let mut rng = Stream::new(seed, 0, Purpose::Split).rng();
+    let Target::Classes(classes) = &simulation.data.target else {
+        anyhow::bail!("{name} simulates no classes: the demonstration cannot show it");
+    };
+    let parts = split::train_test(ROWS, HELD_OUT, Some(&classes.codes), &mut rng)?;
+    let path = |part: &str| folder.join("data").join(format!("{name}-{part}.csv"));
+    simulate::write_data(&path("train"), false, &simulation.data.subset(&parts.train))?;
+    simulate::write_data(&path("test"), false, &simulation.data.subset(&parts.test))?;
+    if !quiet {
+        eprintln!("{name}: {} simulated, {} of them held out", tables::count(ROWS, "row", "rows"), parts.test.len());
+    }
+
+    let target = Some(ColumnSpec::column(simulate::TARGET));
+    let request = fit::Request {
+        family,
+        settings: Map::new(),
+        data: path("train"),
+        reader: ReadOptions { target: target.clone(), ..ReadOptions::default() },
+        out: folder.join(name),
+        force: false,
+        seed,
+        block_rows: None,
+        pace: variegate::run::Pace::default(),
+        quiet,
+    };
+    let done = request.fit()?;
+    let (Some(posterior), Ending::Complete) = (done.posterior, done.outcome.ending) else { return Ok(None) };
+    let reader = ReadOptions { target, known_classes: Some(posterior.classes().to_vec()), ..ReadOptions::default() };
+    let (test, _) = files::read_training(&path("test"), &reader)?;
+    let predicted = posterior.predict(&test, "")?;
+    let scores = Scores::of(&predicted, &test, posterior.classes().len()).context("the held-out rows have no classes")?;
+    Ok(Some(Found {
+        family: name,
+        run: done.run.path().to_path_buf(),
+        train: parts.train.len(),
+        guessing: guessing(&test),
+        scores,
+        weights: weights(posterior.as_ref(), &simulation.truth),
+        converged: posterior.summary().converged,
+        seconds: done.outcome.seconds,
+    }))
+}
+
+fn guessing(data: &Dataset<'_>) -> f64 {
+    match &data.target {
+        Target::Classes(c) => c.counts().into_iter().max().unwrap_or(0) as f64 / c.len().max(1) as f64,
+        _ => 0.0,
+    }
+}
+
+/// True and estimated coefficients, class by class. Where every class has its own, only their differences are determined by the
+/// data, so both are shown relative to the mean of the classes.
+fn weights(posterior: &dyn Posterior, truth: &Map<String, Value>) -> Vec<(String, f64, f64)> {
+    let mut truths = Vec::new();
+    flatten(truth.get("coefficients").or_else(|| truth.get("weights")).unwrap_or(&Value::Null), &mut truths);
+    let arrays = posterior.arrays();
+    let Some(found) = arrays.iter().find(|a| a.name == "coef").filter(|a| a.values.len() == truths.len()) else { return Vec::new() };
+    let width = posterior.width().max(1);
+    let each = posterior.classes().len() * width == truths.len();
+    let mut found = found.values.clone();
+    if each {
+        centre(&mut truths, width);
+        centre(&mut found, width);
+    }
+    let column = |j: usize| posterior.columns().get(j % width).cloned().unwrap_or_else(|| format!("x{}", j % width));
+    let name = |j: usize| if each { format!("{}: {}", posterior.classes()[j / width], column(j)) } else { column(j) };
+    truths.into_iter().zip(found).enumerate().map(|(j, (truth, found))| (name(j), truth, found)).collect()
+}
+
+/// Subtracts the mean over the rows from each of `width` columns.
+fn centre(values: &mut [f64], width: usize) {
+    let rows = values.len() / width;
+    for j in 0..width {
+        let mean = values.iter().skip(j).step_by(width).sum::<f64>() / rows as f64;
+        values.iter_mut().skip(j).step_by(width).for_each(|v| *v -= mean);
+    }
+}
+
+fn flatten(value: &Value, out: &mut Vec<f64>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|v| flatten(v, out)),
+        other => out.extend(other.as_f64()),
+    }
+}
+
+fn shown(found: &[Found]) -> String {
+    let mut table = Table::new(["model", "rows fitted", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
+    for f in found {
+        table.row([
+            f.family.to_string(),
+            f.train.to_string(),
+            f.scores.rows.to_string(),
+            format!("{:.3}", f.scores.accuracy),
+            format!("{:.3}", f.guessing),
+            format!("{:.3}", f.scores.log_loss),
+            if f.converged { "yes" } else { "no" }.to_string(),
+            format!("{:.1}", f.seconds),
+        ]);
+    }
+    let mut text = table.render(tables::stdout_width());
+    for f in found.iter().filter(|f| !f.weights.is_empty()) {
+        let mut table = Table::new([f.family, "truth", "found"]);
+        for (name, truth, estimate) in &f.weights {
+            table.row([name.clone(), tables::number(*truth), tables::number(*estimate)]);
+        }
+        text += &format!("\n{}", table.render(tables::stdout_width()));
+    }
+    text
+}
+
+impl Found {
+    fn as_json(&self) -> Value {
+        let weights: Vec<Value> =
+            self.weights.iter().map(|(name, truth, found)| json!({ "name": name, "truth": truth, "found": found })).collect();
+        json!({
+            "model": self.family,
+            "run": self.run,
+            "rows": self.train,
+            "held_out": self.scores.rows,
+            "accuracy": self.scores.accuracy,
+            "guessing": self.guessing,
+            "log_loss": self.scores.log_loss,
+            "converged": self.converged,
+            "seconds": self.seconds,
+            "weights": weights,
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! `variegate fit`: fits a model to a data file and keeps everything in a run directory.
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use variegate::model::{Family, Posterior, RunSettings};
+use variegate::run::{Ending, Pace};
+use variegate_io::read::ReadOptions;
+use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
+
+use super::summary;
+use crate::exit::{Exit, Tone, say};
+use crate::training::{self, Outcome};
+use crate::{files, options, output, tables};
+
+const EXAMPLES: &str = "\
+Examples:
+  variegate fit MODEL train.csv --target label --out runs/a
+  variegate fit MODEL train.parquet --target label --ignore id,name --seed 7
+  variegate fit MODEL train.svm.gz --threads 2 --json --quiet > fit.json
+
+Settings and their defaults: variegate fit MODEL --help";
+
+pub fn command() -> Command {
+    let command = Command::new("fit").about("Fit a model to a data file").after_help(EXAMPLES);
+    options::families(command, |family, command| {
+        let out = "Folder of the run [default: the first free of runs/MODEL-1, runs/MODEL-2, …]";
+        let block_rows = Arg::new("block-rows")
+            .long("block-rows")
+            .allow_negative_numbers(true)
+            .value_name("N")
+            .value_parser(value_parser!(u64).range(1..=1 << 40))
+            .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
+            .help_heading("Run");
+        command
+            .args(files::arguments())
+            .args(options::settings(&family.settings(), &family.defaults()))
+            .args([options::seed(), block_rows])
+            .args(options::pace())
+            .args([options::out_folder(out), options::force("a run"), options::json(), options::quiet()])
+            .after_help(examples(family))
+    })
+}
+
+/// Examples with a setting of the family's own.
+fn examples(family: &dyn Family) -> String {
+    let name = family.name();
+    let defaults = family.defaults();
+    let own = family
+        .settings()
+        .first()
+        .map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(defaults.get(s.name).unwrap_or(&Value::Null))));
+    format!(
+        "{}\n\nExamples:\n  variegate fit {name} train.csv --target label --out runs/a\n  \
+         variegate fit {name} train.csv --target label --seed 7{own}",
+        family.about()
+    )
+}
+
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let (family, matches) = options::family_of(matches)?;
+    let quiet = options::flag(matches, "quiet");
+    let chosen = matches.get_one::<PathBuf>("out").cloned();
+    let request = Request {
+        family,
+        settings: options::given(matches, &family.settings()),
+        data: matches.get_one::<PathBuf>("data").cloned().unwrap_or_default(),
+        reader: files::read_options(matches)?,
+        out: chosen.unwrap_or_else(|| training::next_free(family.name())),
+        force: options::flag(matches, "force"),
+        seed: options::seed_of(matches),
+        block_rows: matches.get_one::<u64>("block-rows").map(|&n| n as usize),
+        pace: options::pace_of(matches),
+        quiet,
+    };
+    let done = request.fit()?;
+    report(&done, options::flag(matches, "json"), quiet)
+}
+
+/// Everything that a fit needs to know.
+pub struct Request {
+    pub family: &'static dyn Family,
+    pub settings: Map<String, Value>,
+    pub data: PathBuf,
+    pub reader: ReadOptions,
+    pub out: PathBuf,
+    pub force: bool,
+    pub seed: u64,
+    pub block_rows: Option<usize>,
+    pub pace: Pace,
+    pub quiet: bool,
+}
+
+/// A run that has ended, with what it found.
+pub struct Finished {
+    pub run: RunDir,
+    pub outcome: Outcome,
+    /// Nothing where the run was stopped before there was anything to show.
+    pub posterior: Option<Box<dyn Posterior>>,
+    pub warnings: Vec<String>,
+}
+
+impl Request {
+    /// Reads, checks, runs. What can be refused early is refused before the data are read.
+    pub fn fit(self) -> Result<Finished> {
+        let model = self.family.configure(&self.settings)?;
+        RunDir::check_vacant(&self.out, self.force)?;
+        let (data, reader) = files::read_training(&self.data, &self.reader)?;
+        if !self.quiet {
+            eprintln!("read {}: {}", self.data.display(), files::describe(&data));
+        }
+        let fit = model.prepare(&data)?;
+        for warning in fit.warnings() {
+            say(Tone::Warning, warning);
+        }
+        let settings =
+            RunSettings { seed: self.seed, threads: self.pace.threads, block_rows: self.block_rows, commit_every: self.pace.commit_every };
+        let plan = settings.plan(fit.as_ref(), &data)?;
+        let reference = DataReference {
+            path: Some(files::absolute(&self.data)?),
+            given: Some(self.data.clone()),
+            reader: serde_json::to_value(&reader)?,
+            fingerprint: data.fingerprint(),
+            rows: data.rows() as u64,
+            columns: data.x.cols() as u64,
+        };
+        let record = RunRecord::new(self.family.name(), fit.program().name(), model.settings(), plan, reference, fit.schema()?);
+        let mut run = RunDir::create(&self.out, &record, self.force)?;
+        if !self.quiet {
+            eprintln!("fitting {} into {}, seed {}", self.family.name(), self.out.display(), self.seed);
+        }
+        let outcome = training::train(&mut run, fit.as_ref(), &data, self.pace, self.quiet)?;
+        let warnings = fit.warnings().to_vec();
+        finish(run, outcome, warnings)
+    }
+}
+
+/// Reads back what a run has found.
+pub fn finish(run: RunDir, outcome: Outcome, warnings: Vec<String>) -> Result<Finished> {
+    let posterior = match (training::posterior(&run), outcome.ending) {
+        (Ok(posterior), _) => Some(posterior),
+        // stopped so early that there is nothing to show
+        (Err(_), Ending::Stopped) => None,
+        (Err(error), Ending::Complete) => return Err(error),
+    };
+    Ok(Finished { run, outcome, posterior, warnings })
+}
+
+/// Rows of the table that `fit` shows; `summary` shows all.
+const SHORT: usize = 12;
+
+/// Says what was found, where it is and what to do next.
+pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
+    let Finished { run, outcome, posterior, warnings } = done;
+    let found = posterior.as_ref().map(|p| p.summary());
+    let path = run.path().display();
+    let stopped = outcome.ending == Ending::Stopped;
+    if json {
+        let mut value = summary::as_json(run, found.as_ref());
+        if let Value::Object(map) = &mut value {
+            map.insert("warnings".into(), json!(warnings));
+            map.insert("seconds".into(), json!(outcome.seconds));
+        }
+        output::json(&value)?;
+    } else if let Some(found) = &found {
+        output::to_stdout(&summary::table(found, Some(SHORT)))?;
+        if !quiet && found.rows.len() > SHORT {
+            eprintln!("… and {} more rows: variegate summary {path}", found.rows.len() - SHORT);
+        }
+    }
+    if stopped {
+        // also when quiet: what was begun is not done
+        eprintln!("Stopped and saved in {path} after {}. Go on with: variegate resume {path}", summary::progress(run));
+        return Ok(Exit::Stopped);
+    }
+    let converged = found.as_ref().is_none_or(|f| f.converged);
+    let notes = found.iter().flat_map(|f| &f.notes);
+    if !converged {
+        let text = notes.map(|n| tables::wrap(n, 80, "")).collect::<Vec<_>>().join("\n");
+        say(Tone::Warning, &format!("the fit is written, but it has not converged (exit code 3):\n{text}"));
+    } else if !quiet {
+        notes.for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));
+    }
+    if !quiet && outcome.seconds > 0.0 {
+        eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(outcome.seconds));
+        eprintln!("  variegate summary {path}\n  variegate predict {path} DATA -o pred.csv");
+    }
+    Ok(if converged { Exit::Success } else { Exit::NotConverged })
+}

@@ -1,0 +1,65 @@
+//! The commands, one a file: each has its options with examples, and what it does.
+
+mod check;
+mod completions;
+mod demo;
+mod fit;
+mod models;
+mod predict;
+mod resume;
+mod simulate;
+mod summary;
+
+use anyhow::Result;
+use clap::{ArgMatches, Command};
+
+use crate::exit::{Exit, Usage};
+
+const EXAMPLES: &str = "\
+Examples:
+  variegate demo
+  variegate simulate logistic --rows 2000 --seed 1 -o train.csv
+  variegate fit logistic train.csv --target label --out runs/a
+  variegate predict runs/a test.csv -o pred.csv
+  variegate summary runs/a
+
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 fitted but not converged (the
+results are written), 130 stopped by Ctrl-C (saved; `variegate resume` goes on).";
+
+/// The whole command line.
+pub fn root() -> Command {
+    Command::new("variegate")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Bayesian latent-variable models whose components must differ from one another")
+        .after_help(EXAMPLES)
+        .max_term_width(80)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            fit::command(),
+            resume::command(),
+            predict::command(),
+            summary::command(),
+            simulate::command(),
+            check::command(),
+            models::command(),
+            demo::command(),
+            completions::command(),
+        ])
+}
+
+/// Does what was asked.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    match matches.subcommand() {
+        Some(("fit", m)) => fit::run(m),
+        Some(("resume", m)) => resume::run(m),
+        Some(("predict", m)) => predict::run(m),
+        Some(("summary", m)) => summary::run(m),
+        Some(("simulate", m)) => simulate::run(m),
+        Some(("check", m)) => check::run(m),
+        Some(("models", m)) => models::run(m),
+        Some(("demo", m)) => demo::run(m),
+        Some(("completions", m)) => completions::run(m),
+        _ => Err(Usage("name a command; `variegate --help` lists them".into()).into()),
+    }
+}

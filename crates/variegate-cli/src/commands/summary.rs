@@ -1,0 +1,181 @@
+//! `variegate summary`: what a run is, how far it has come, and what it has found.
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use variegate::model::Summary;
+use variegate_io::run_dir::{RunDir, Status};
+
+use crate::exit::Exit;
+use crate::tables::{self, Table};
+use crate::{options, output, training};
+
+const EXAMPLES: &str = "\
+Examples:
+  variegate summary runs/a
+  variegate summary runs/a --json > summary.json";
+
+pub fn command() -> Command {
+    Command::new("summary")
+        .about("Show what a run has found, also while it is running")
+        .args([run_argument(), options::json()])
+        .after_help(EXAMPLES)
+}
+
+/// The folder of a run.
+pub fn run_argument() -> Arg {
+    Arg::new("run").value_name("DIR").required(true).value_parser(value_parser!(PathBuf)).help("Folder of a run, as `fit` wrote it")
+}
+
+/// The folder that was named.
+pub fn run_of(matches: &ArgMatches) -> PathBuf {
+    matches.get_one::<PathBuf>("run").cloned().unwrap_or_default()
+}
+
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let run = RunDir::read(run_of(matches))?;
+    let status = run.status();
+    let found = match training::posterior(&run) {
+        Ok(posterior) => Ok(posterior.summary()),
+        Err(error) if status.complete => return Err(error),
+        Err(error) => Err(error.to_string()),
+    };
+    if options::flag(matches, "json") {
+        output::json(&as_json(&run, found.as_ref().ok()))?;
+    } else {
+        output::to_stdout(&as_text(&run, &status, &found))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> String {
+    let record = run.record();
+    let path = run.path().display();
+    let mut facts = vec![("run".to_string(), format!("{path}, {}", state(run, status)))];
+    if let Some(data) = record.data.given.as_ref().or(record.data.path.as_ref()) {
+        let rows = tables::count(record.data.rows as usize, "row", "rows");
+        let columns = tables::count(record.data.columns as usize, "column", "columns");
+        facts.push(("data".into(), format!("{} ({rows}, {columns})", data.display())));
+    }
+    facts.push(("begun".into(), format!("{} with variegate {}", record.created_at, record.variegate_version)));
+    let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name}={}", options::shown(value))).collect();
+    facts.push(("settings".into(), format!("seed={}, {}", record.plan.seed, settings.join(", "))));
+    if let Ok(found) = found {
+        facts.extend(found.facts.clone());
+    }
+    let wide = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0) + 2;
+    let mut text = String::new();
+    for (name, value) in facts {
+        let value = tables::wrap(&value, 80 - wide, "").replace('\n', &format!("\n{}", " ".repeat(wide)));
+        text += &format!("{name:wide$}{value}\n");
+    }
+    match found {
+        Ok(found) => {
+            text += &format!("\n{}", table(found, None));
+            let verdict = match (status.complete, found.converged) {
+                (false, _) => "So far (the run is not complete):",
+                (true, true) => "Converged.",
+                (true, false) => "Not converged.",
+            };
+            text += &format!("\n{verdict}\n");
+            for note in &found.notes {
+                text += &format!("{}\n", tables::wrap(note, 80, ""));
+            }
+        }
+        Err(reason) => text += &format!("\nNothing to show yet: {reason}\n"),
+    }
+    if !status.complete && !status.running {
+        text += &format!("\nGo on with: variegate resume {path}\n");
+    }
+    text
+}
+
+/// The table of what was found, at most `rows` of it.
+pub fn table(found: &Summary, rows: Option<usize>) -> String {
+    if found.rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(std::iter::once("").chain(found.headings.iter().map(String::as_str)));
+    for (name, values) in found.rows.iter().take(rows.unwrap_or(usize::MAX)) {
+        table.row(std::iter::once(name.clone()).chain(values.iter().map(|v| tables::number(*v))));
+    }
+    table.render(tables::stdout_width())
+}
+
+/// How far a run has come: `1,500 of 6,000 sweeps`.
+pub fn progress(run: &RunDir) -> String {
+    let status = run.status();
+    let done: u64 = status.chains.iter().map(|c| c.sweeps).sum();
+    let total: u64 = status.chains.iter().map(|c| c.total).sum();
+    let total = tables::count(total as usize, "sweep", "sweeps");
+    format!("{} of {total}", tables::count(done as usize, "", "").trim_end())
+}
+
+fn state(run: &RunDir, status: &Status) -> String {
+    match (status.complete, status.running) {
+        (true, _) => "complete".into(),
+        (false, true) => format!("running, {} saved", progress(run)),
+        (false, false) => format!("stopped after {}", progress(run)),
+    }
+}
+
+/// The same for machines. Numbers that JSON cannot hold are null.
+pub fn as_json(run: &RunDir, found: Option<&Summary>) -> Value {
+    let record = run.record();
+    let status = run.status();
+    let word = match (status.complete, status.running) {
+        (true, _) => "complete",
+        (false, true) => "running",
+        (false, false) => "stopped",
+    };
+    let chains: Vec<Value> = status
+        .chains
+        .iter()
+        .map(|c| {
+            json!({
+                "chain": c.chain,
+                "sweeps": c.sweeps,
+                "total": c.total,
+                "draws": c.draws,
+                "finished": c.finished,
+                "objective": c.last.as_ref().map(|r| r.objective),
+                "components": c.last.as_ref().map(|r| r.components),
+            })
+        })
+        .collect();
+    let table = found.map(|f| {
+        let rows: Vec<Value> = f
+            .rows
+            .iter()
+            .map(|(name, values)| {
+                let cells = f.headings.iter().cloned().zip(values.iter().map(|v| json!(v)));
+                let mut row = serde_json::Map::from_iter([("name".to_string(), json!(name))]);
+                row.extend(cells);
+                Value::Object(row)
+            })
+            .collect();
+        rows
+    });
+    json!({
+        "run": run.path(),
+        "model": record.family,
+        "program": record.program,
+        "status": word,
+        "seed": record.plan.seed,
+        "settings": record.model,
+        "data": {
+            "path": record.data.path,
+            "rows": record.data.rows,
+            "columns": record.data.columns,
+            "fingerprint": format!("{:016x}", record.data.fingerprint),
+        },
+        "created_at": record.created_at,
+        "variegate_version": record.variegate_version,
+        "chains": chains,
+        "converged": found.filter(|_| status.complete).map(|f| f.converged),
+        "facts": found.map(|f| f.facts.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<serde_json::Map<_, _>>()),
+        "table": table,
+        "notes": found.map(|f| &f.notes),
+    })
+}

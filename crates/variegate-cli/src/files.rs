@@ -1,0 +1,173 @@
+//! Data files on the command line: how they are to be read, and what was found in them.
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use std::path::{Path, PathBuf};
+use variegate::data::{DataError, Dataset, Target};
+use variegate::model::Posterior;
+use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_resolved};
+
+use crate::tables;
+
+const DATA: &str = "Data";
+
+/// The data file and the options on how to read it.
+pub fn arguments() -> Vec<Arg> {
+    let column = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help).help_heading(DATA)
+    };
+    let mut all = vec![
+        file("CSV, TSV, Parquet, svmlight, MatrixMarket, .npy or .npz file; text may be gzipped"),
+        column("target", "COLUMN", "Column to predict; FILE:COLUMN takes it from another file with the same rows"),
+        column("weights", "COLUMN", "Column with the weight of each row"),
+        column("sources", "COLUMN", "Column with the source (group) of each row"),
+        column("columns", "COLUMN,…", "Use only these columns as features, in this order").value_delimiter(',').action(ArgAction::Append),
+        column("ignore", "COLUMN,…", "Leave these columns out (may be repeated; `id*` is every name that begins so)")
+            .value_delimiter(',')
+            .action(ArgAction::Append),
+    ];
+    all.extend(format_arguments());
+    all
+}
+
+/// The data file alone.
+pub fn file(help: &'static str) -> Arg {
+    Arg::new("data").value_name("DATA").required(true).value_parser(value_parser!(PathBuf)).help(help)
+}
+
+/// Options on the format.
+pub fn format_arguments() -> [Arg; 5] {
+    let option = |name: &'static str| Arg::new(name).long(name).help_heading(DATA);
+    [
+        option("format")
+            .value_name("WORD")
+            .value_parser(value_parser!(Format))
+            .help(format!("Format of the file, where its name does not tell it: {}", Format::words())),
+        option("delimiter").value_name("CHAR").value_parser(delimiter).help("Separates the fields of a text table (`tab` for a tab)"),
+        option("no-header").action(ArgAction::SetTrue).help("The first line of a text table holds data; columns are x0, x1, …"),
+        option("index-base")
+            .value_name("WORD")
+            .value_parser(value_parser!(IndexBase))
+            .help("Number of the first feature in an svmlight file: auto, zero or one"),
+        option("array").value_name("NAME").help("Array of an .npz file that holds the features"),
+    ]
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [one] if one.is_ascii() && !one.is_ascii_alphanumeric() && !b"\"\n\r.+-".contains(one) => Ok(*one),
+        b"tab" | b"\\t" => Ok(b'\t'),
+        _ => Err("it must be one character such as ; or | or the word tab".into()),
+    }
+}
+
+/// How the file is to be read.
+pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
+    let mut options = ReadOptions {
+        target: column(matches, "target")?,
+        weights: column(matches, "weights")?,
+        sources: column(matches, "sources")?,
+        columns: matches.get_many::<String>("columns").map(|c| c.cloned().collect()),
+        ignore: matches.get_many::<String>("ignore").map(|c| c.cloned().collect()).unwrap_or_default(),
+        ..ReadOptions::default()
+    };
+    override_format(matches, &mut options);
+    Ok(options)
+}
+
+/// Where target, weights or sources are; another file is remembered by its full path, so that a run can be resumed from anywhere.
+fn column(matches: &ArgMatches, name: &str) -> Result<Option<ColumnSpec>> {
+    let Some(text) = matches.get_one::<String>(name) else { return Ok(None) };
+    let spec = match text.parse::<ColumnSpec>() {
+        Ok(ColumnSpec::File { path, columns }) => ColumnSpec::File { path: absolute(&path)?, columns },
+        Ok(columns) => columns,
+        Err(never) => match never {},
+    };
+    Ok(Some(spec))
+}
+
+/// The full path of a file that need not exist.
+pub fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("the path `{}` makes no sense: give the path of a file", path.display()))
+}
+
+fn override_format(matches: &ArgMatches, options: &mut ReadOptions) {
+    if let Some(format) = matches.get_one::<Format>("format") {
+        options.format = Some(*format);
+    }
+    if let Some(delimiter) = matches.get_one::<u8>("delimiter") {
+        options.delimiter = Some(*delimiter);
+    }
+    if matches.get_flag("no-header") {
+        options.header = false;
+    }
+    if let Some(base) = matches.get_one::<IndexBase>("index-base") {
+        options.index_base = *base;
+    }
+    if let Some(array) = matches.get_one::<String>("array") {
+        options.array = Some(array.clone());
+    }
+}
+
+/// Reads the data of a fit; the options come back with what was found out.
+pub fn read_training(path: &Path, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions)> {
+    Ok(read_resolved(path, options)?)
+}
+
+/// Reads rows to predict, in the way the fit read its own, with the target where the file has it.
+pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptions, matches: &ArgMatches) -> Result<Dataset<'static>> {
+    let asked = column(matches, "target")?;
+    let mut options = ReadOptions { sources: None, weights: None, columns: None, ..fitted };
+    // the name of the new file tells its own format; a delimiter belongs to the old one
+    let format = matches.get_one::<Format>("format").copied().or_else(|| Format::of(path)).or(options.format);
+    if format != options.format {
+        options = ReadOptions { format, delimiter: None, array: None, ..options };
+    }
+    override_format(matches, &mut options);
+    options.known_classes = Some(posterior.classes().to_vec());
+    options.width = Some(posterior.width());
+    options.target = match (&asked, options.target) {
+        (Some(_), _) => asked.clone(),
+        // a file of targets belongs to the rows of the fit
+        (None, Some(ColumnSpec::File { .. })) => None,
+        (None, None) if options.format == Some(Format::Svmlight) => Some(ColumnSpec::column("label")),
+        (None, recorded) => recorded,
+    };
+    let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
+    match read_features(path, &schema, &options) {
+        // most files to predict have no target; only one that was asked for must be there
+        Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. })
+            if asked.is_none() && names(&options.target, &name) =>
+        {
+            options.target = None;
+            Ok(read_features(path, &schema, &options)?)
+        }
+        other => Ok(other?),
+    }
+}
+
+fn names(spec: &Option<ColumnSpec>, name: &str) -> bool {
+    matches!(spec, Some(ColumnSpec::Columns(list)) if list.iter().any(|n| n == name))
+}
+
+/// What was read, in one line: `2,000 rows, 3 columns, 2 classes (no, yes)`.
+pub fn describe(data: &Dataset<'_>) -> String {
+    const SHOWN: usize = 6;
+    let mut text = format!("{}, {}", tables::count(data.rows(), "row", "rows"), tables::count(data.x.cols(), "column", "columns"));
+    if data.x.is_sparse() {
+        text += &format!(" ({} stored)", tables::count(data.x.stored(), "value", "values"));
+    }
+    match &data.target {
+        Target::None => {}
+        Target::Classes(c) => {
+            let mut list = c.names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+            if c.names.len() > SHOWN {
+                list += ", …";
+            }
+            text += &format!(", {} ({list})", tables::count(c.names.len(), "class", "classes"));
+        }
+        Target::Labels(l) => text += &format!(", {}", tables::count(l.names.len(), "label", "labels")),
+        Target::Real { width, .. } => text += &format!(", {}", tables::count(*width, "real target", "real targets")),
+    }
+    text
+}

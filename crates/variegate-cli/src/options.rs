@@ -1,0 +1,237 @@
+//! Command-line options: those that many commands share, and those that each model's own table of settings gives.
+//!
+//! Nothing here knows a model: a new family has its options as soon as it is in the library's list.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Duration;
+use variegate::model::{Family, Kind, Setting};
+use variegate::run::Pace;
+
+/// Heading of the options that a model's table gives.
+const MODEL: &str = "Model settings";
+/// Heading of what concerns the run and not the model.
+const RUN: &str = "Run";
+/// Heading of what is said and where.
+const OUTPUT: &str = "Output";
+
+/// The option of a setting, with its kind, allowed words and default in `--help`.
+fn option(setting: &Setting, default: Option<&Value>) -> Arg {
+    let name = setting.option();
+    // what a program calls nothing is a word here
+    let help = setting.help.replace("nothing", "`none`");
+    let arg = Arg::new(setting.name).long(name).help(help).help_heading(MODEL).value_parser(parser(setting.kind));
+    let arg = arg.value_name(match setting.kind {
+        Kind::Integer { .. } => "N",
+        Kind::Number { .. } | Kind::OptionalNumber { .. } => "X",
+        Kind::Word(_) => "WORD",
+        Kind::Switch => "BOOL",
+    });
+    // negative numbers are values, not options
+    let arg = arg.allow_negative_numbers(true);
+    match default {
+        None => arg,
+        Some(value) => arg.default_value(shown(value)),
+    }
+}
+
+/// A value as it is written on the command line.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "none".into(),
+        Value::String(word) => word.clone(),
+        // 1.0 is written 1
+        other => other.as_f64().filter(|_| other.is_f64()).map_or_else(|| other.to_string(), |x| x.to_string()),
+    }
+}
+
+fn parser(kind: Kind) -> ValueParser {
+    match kind {
+        Kind::Word(words) => PossibleValuesParser::new(words.iter().copied()).map(Value::String).into(),
+        Kind::Switch => PossibleValuesParser::new(["true", "false"]).map(|word| Value::Bool(word == "true")).into(),
+        _ => ValueParser::from(move |text: &str| {
+            let value = match kind {
+                Kind::Integer { .. } => text.parse::<u64>().ok().map(Value::from),
+                Kind::OptionalNumber { .. } if text == "none" => Some(Value::Null),
+                _ => text.parse::<f64>().ok().map(Value::from),
+            };
+            let allowed = kind.allowed().replace("nothing", "`none`");
+            value.filter(|v| kind.admits(v)).ok_or_else(|| format!("it must be {allowed}"))
+        }),
+    }
+}
+
+/// Options for a table of settings.
+pub fn settings(table: &[Setting], defaults: &Map<String, Value>) -> Vec<Arg> {
+    table.iter().map(|s| option(s, defaults.get(s.name))).collect()
+}
+
+/// What was given of a table of settings; the rest keeps its defaults.
+pub fn given(matches: &ArgMatches, table: &[Setting]) -> Map<String, Value> {
+    let typed = table.iter().filter(|s| matches.value_source(s.name) == Some(ValueSource::CommandLine));
+    typed.filter_map(|s| Some((s.name.to_string(), matches.get_one::<Value>(s.name)?.clone()))).collect()
+}
+
+/// One subcommand a family.
+pub fn families(command: Command, each: impl Fn(&'static dyn Family, Command) -> Command) -> Command {
+    let subcommands = variegate::model::FAMILIES.iter().map(|&family| {
+        // no long help: every option then takes one or two lines, and -h and --help say the same
+        each(family, Command::new(family.name()).about(family.title()))
+    });
+    command
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand_value_name("MODEL")
+        .subcommand_help_heading("Models")
+        .subcommands(subcommands)
+}
+
+/// The family whose subcommand was called.
+pub fn family_of(matches: &ArgMatches) -> anyhow::Result<(&'static dyn Family, &ArgMatches)> {
+    let (name, inner) = matches.subcommand().ok_or_else(|| crate::exit::Usage("name a model; `variegate models` lists them".into()))?;
+    Ok((variegate::model::family(name)?, inner))
+}
+
+/// `--seed`.
+pub fn seed() -> Arg {
+    let help = "Seed of every random number [default: a new one, which is printed and stored]";
+    Arg::new("seed").long("seed").allow_negative_numbers(true).value_name("N").value_parser(value_parser!(u64)).help(help).help_heading(RUN)
+}
+
+/// The seed that was given, or a new one. Short enough to be typed again.
+pub fn seed_of(matches: &ArgMatches) -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // the hasher's keys come from the system's entropy
+    let fresh = || std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32;
+    matches.get_one::<u64>("seed").copied().unwrap_or_else(fresh)
+}
+
+/// `--threads`, `--checkpoint-seconds`: what decides only how fast a run is and how much a crash may lose.
+pub fn pace() -> [Arg; 2] {
+    let threads = value_parser!(u64).range(0..=4096);
+    let help = "Threads to use, 0 for all cores; results do not depend on it";
+    let every = "Seconds between two checkpoints: what a crash may lose at most";
+    [
+        Arg::new("threads")
+            .long("threads")
+            .allow_negative_numbers(true)
+            .value_name("N")
+            .value_parser(threads)
+            .default_value("0")
+            .help(help)
+            .help_heading(RUN),
+        Arg::new("checkpoint-seconds")
+            .long("checkpoint-seconds")
+            .allow_negative_numbers(true)
+            .value_name("S")
+            .value_parser(seconds)
+            .default_value("5")
+            .help(every)
+            .help_heading(RUN),
+    ]
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let value = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    value.ok_or_else(|| "it must be a number of at least 0".to_string())
+}
+
+/// The pace that was asked for.
+pub fn pace_of(matches: &ArgMatches) -> Pace {
+    let default = Pace::default();
+    Pace {
+        threads: matches.get_one::<u64>("threads").map_or(default.threads, |&n| n as usize),
+        commit_every: matches.get_one::<Duration>("checkpoint-seconds").copied().unwrap_or(default.commit_every),
+    }
+}
+
+/// `--quiet`.
+pub fn quiet() -> Arg {
+    let help = "Say nothing but results, warnings and errors";
+    Arg::new("quiet").long("quiet").short('q').action(ArgAction::SetTrue).help(help).help_heading(OUTPUT)
+}
+
+/// `--json`.
+pub fn json() -> Arg {
+    let help = "Write one JSON object to standard output instead of tables";
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help(help).help_heading(OUTPUT)
+}
+
+/// `--force`, for replacing `what`.
+pub fn force(what: &str) -> Arg {
+    Arg::new("force").long("force").action(ArgAction::SetTrue).help(format!("Replace {what} that exists already")).help_heading(OUTPUT)
+}
+
+/// `--out` for a folder.
+pub fn out_folder(help: &'static str) -> Arg {
+    Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf)).help(help).help_heading(OUTPUT)
+}
+
+/// `-o` for a file.
+pub fn out_file(help: &'static str) -> Arg {
+    let parser = value_parser!(PathBuf);
+    Arg::new("out").long("out").short('o').value_name("FILE").value_parser(parser).help(help).help_heading(OUTPUT)
+}
+
+/// Whether a switch is on.
+pub fn flag(matches: &ArgMatches, name: &str) -> bool {
+    matches.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(kind: Kind, text: &str) -> Option<Value> {
+        let table = [Setting { name: "n_some_thing", kind, help: "h" }];
+        let command = Command::new("t").args(settings(&table, &Map::new()));
+        let matches = command.try_get_matches_from(["t", "--some-thing", text]).ok()?;
+        given(&matches, &table).remove("n_some_thing")
+    }
+
+    #[test]
+    fn values_are_read_by_their_kind() {
+        let number = Kind::Number { above: 0.0, most: 1.0 };
+        assert_eq!(read(number, "0.5"), Some(0.5.into()));
+        assert_eq!(read(number, "1"), Some(1.0.into()));
+        for bad in ["0", "-1", "1.5", "nan", "inf", "x", "", "none"] {
+            assert_eq!(read(number, bad), None, "{bad}");
+        }
+        let integer = Kind::Integer { least: 1, most: 10 };
+        assert_eq!(read(integer, "10"), Some(10.into()));
+        for bad in ["0", "11", "1.0", "-1", "99999999999999999999"] {
+            assert_eq!(read(integer, bad), None, "{bad}");
+        }
+        assert_eq!(read(Kind::OptionalNumber { above: 0.0, most: 1.0 }, "none"), Some(Value::Null));
+        assert_eq!(read(Kind::Word(&["a", "b"]), "b"), Some("b".into()));
+        assert_eq!(read(Kind::Word(&["a", "b"]), "c"), None);
+        assert_eq!(read(Kind::Switch, "false"), Some(false.into()));
+        assert_eq!(read(Kind::Switch, "no"), None);
+    }
+
+    /// A table whose default the table itself forbids would make every fit fail, and two options of one name make clap panic.
+    #[test]
+    fn every_command_of_every_family_is_sound() {
+        crate::commands::root().debug_assert();
+        for family in variegate::model::FAMILIES {
+            for (table, defaults) in [(family.settings(), family.defaults()), (family.simulate_settings(), family.simulate_defaults())] {
+                assert_eq!(table.len(), defaults.len(), "{}", family.name());
+                for setting in &table {
+                    assert!(setting.kind.admits(&defaults[setting.name]), "{} {}", family.name(), setting.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fresh_seeds_differ() {
+        let matches = Command::new("t").arg(seed()).get_matches_from(["t"]);
+        let seeds: std::collections::HashSet<u64> = (0..20).map(|_| seed_of(&matches)).collect();
+        assert!(seeds.len() > 15);
+        assert!(seeds.iter().all(|s| *s <= u32::MAX as u64));
+    }
+}

@@ -1,0 +1,180 @@
+//! What a user sees while a fit runs, and how Ctrl-C reaches it.
+//!
+//! On a terminal: one bar over all chains with the time left, the objective and the number of components. Elsewhere a line a minute,
+//! so that the log of a long job shows life. The first Ctrl-C (or termination signal) lets the sweep end and saves; the second aborts.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use variegate::run::{ChainProgress, Next, Observer};
+
+use crate::tables;
+
+/// Time between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Whether the user has asked to stop.
+pub fn stopping() -> bool {
+    SIGNALS.load(Ordering::Relaxed) > 0
+}
+
+/// Takes over Ctrl-C, once a process. Called when there is something to save; before that Ctrl-C simply ends the command.
+fn catch_signals() -> anyhow::Result<()> {
+    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
+    let installed = INSTALLED.get_or_init(|| {
+        ctrlc::set_handler(|| {
+            if SIGNALS.fetch_add(1, Ordering::Relaxed) > 0 {
+                std::process::exit(130);
+            }
+            let text = "Stopping after this sweep, then saving (Ctrl-C again aborts at once)";
+            match SHOWN.lock().ok().and_then(|bar| bar.clone()) {
+                Some(bar) => bar.suspend(|| eprintln!("{text}")),
+                None => eprintln!("{text}"),
+            }
+        })
+        .map_err(|e| e.to_string())
+    });
+    installed.clone().map_err(|e| anyhow::anyhow!("could not take over Ctrl-C: {e}"))
+}
+
+/// Shows a run to the user and stops it when asked.
+pub struct Watch {
+    bar: Option<ProgressBar>,
+    name: String,
+    quiet: bool,
+    begun: bool,
+    last_line: Instant,
+}
+
+impl Watch {
+    /// Watches a run with this name; quietly if so told.
+    pub fn new(name: &str, quiet: bool) -> anyhow::Result<Self> {
+        catch_signals()?;
+        let bar = (!quiet).then(|| terminal_bar(name, 0)).flatten();
+        if let Ok(mut shown) = SHOWN.lock() {
+            shown.clone_from(&bar);
+        }
+        Ok(Self { bar, name: name.into(), quiet, begun: false, last_line: Instant::now() })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Ok(mut shown) = SHOWN.lock() {
+            *shown = None;
+        }
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn round(&mut self, chains: &[ChainProgress]) -> Next {
+        let total = chains.iter().map(|c| c.total).sum::<u64>();
+        let done = chains.iter().map(|c| if c.finished { c.total } else { c.sweeps }).sum::<u64>();
+        if let Some(bar) = &self.bar {
+            if !self.begun {
+                // what an earlier run did says nothing about the pace of this one
+                bar.set_length(total);
+                bar.set_position(done);
+                bar.reset_eta();
+            }
+            bar.set_position(done);
+            bar.set_message(state(chains));
+        } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            eprintln!("{}: {:.0}% {}", self.name, 100.0 * done as f64 / total.max(1) as f64, state(chains));
+        }
+        self.begun = true;
+        if stopping() { Next::Stop } else { Next::Continue }
+    }
+}
+
+/// Shows how much of a task is done, on a terminal only.
+pub struct Share(Option<ProgressBar>);
+
+impl Share {
+    /// A task with this name; quietly if so told.
+    pub fn new(name: &str, quiet: bool) -> Self {
+        Self((!quiet).then(|| terminal_bar(name, 1000)).flatten())
+    }
+
+    /// Doing `what`, of which this share (from 0 to 1) is done.
+    pub fn at(&self, what: &'static str, done: f64) {
+        if let Some(bar) = &self.0 {
+            let position = (1000.0 * done.clamp(0.0, 1.0)) as u64;
+            if bar.message() != what {
+                bar.set_message(what);
+                bar.reset();
+            }
+            bar.set_position(position);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar with the time left, where standard error is a terminal; with 80 columns all of it fits.
+fn terminal_bar(name: &str, length: u64) -> Option<ProgressBar> {
+    std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:18.cyan} {percent:>3}% {elapsed}, {eta} left {wide_msg}") {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.set_prefix(name.to_string());
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
+    })
+}
+
+/// Objective (the best of the chains) and components (the range over the chains) in a few words.
+fn state(chains: &[ChainProgress]) -> String {
+    let reports = || chains.iter().filter_map(|c| c.last.as_ref());
+    let mut text = String::new();
+    if let Some(best) = reports().map(|r| r.objective).filter(|o| !o.is_nan()).reduce(f64::max) {
+        text = format!("objective {}", tables::number(best));
+    }
+    let components = || reports().map(|r| r.components);
+    if let (Some(least), Some(most)) = (components().min(), components().max())
+        && most > 0
+    {
+        let range = if least == most { most.to_string() } else { format!("{least}-{most}") };
+        text = format!("{text} components {range}");
+    }
+    if chains.iter().any(|c| c.warm_up) {
+        text.push_str(" warm-up");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use variegate::run::Report;
+
+    #[test]
+    fn the_state_is_told_in_a_few_words() {
+        let chain = |chain: u32, objective: f64, components: u32, warm_up: bool| ChainProgress {
+            chain,
+            sweeps: 1,
+            total: 10,
+            warm_up,
+            finished: false,
+            last: Some(Report { objective, components, ..Report::default() }),
+        };
+        assert_eq!(state(&[chain(0, -3.0, 0, true), chain(1, -2.0, 0, false)]), "objective -2.000 warm-up");
+        assert_eq!(state(&[chain(0, -3.0, 2, false), chain(1, f64::NAN, 5, false)]), "objective -3.000 components 2-5");
+    }
+}

@@ -1,0 +1,522 @@
+//! A whole model family in one file: Bayesian probit regression by data augmentation (Albert and Chib 1993).
+//!
+//! y = 1 where a hidden z is positive, z ~ N(wᵀx̃, 1), w_j ~ N(0, 1/`prior_precision`). Given w, every z is a truncated normal; given
+//! the z, w is Gaussian with precision Q = Σ x̃x̃ᵀ + P₀ and mean Q⁻¹ Σ z x̃. The book's chapter "Add a model" walks through this
+//! file; run it with `cargo run --package variegate --example probit`.
+
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use variegate::check::{CheckReport, Checkable, Effort, Installed, Progress, check};
+use variegate::data::design::PanelScratch;
+use variegate::data::{Classes, DataError, Dataset, Design, Matrix, Needs, Scaling, Target, TargetKind};
+use variegate::diagnostics::{convergence, summarise};
+use variegate::dist::TruncatedNormal;
+use variegate::linalg::{Cholesky, dot};
+use variegate::model::{
+    ClassProbabilities, Family, Fit, Kind, Model, NamedArray, Posterior, SAMPLING, Setting, Simulation, Summary, as_map,
+    check_prediction_rows, choose_method, defaults, for_panels, resolve,
+};
+use variegate::run::{AnyProgram, Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
+use variegate::special::{ln_norm_cdf, norm_cdf};
+use variegate::{Error, Result, merge_fields};
+
+// ---------------------------------------------------------------------------------------------------------- the sampler
+
+struct Gibbs {
+    design: Design,
+    precision: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    weights: Vec<f64>,
+    /// The weights that the last sweep started from: their log joint density is known, so they are what is kept.
+    visited: Vec<f64>,
+    log_joint: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Ask<'a>(Cow<'a, [f64]>);
+
+#[derive(Default, Serialize, Deserialize)]
+struct Stats {
+    gram: Sum<Vec<f64>>,
+    linear: Sum<Vec<f64>>,
+    log_likelihood: Sum<f64>,
+}
+merge_fields!(Stats, gram, linear, log_likelihood);
+
+#[derive(Default)]
+struct Scratch {
+    panel: PanelScratch,
+    eta: Vec<f64>,
+    ones: Vec<f64>,
+}
+
+impl Program for Gibbs {
+    const NAME: &'static str = "probit/gibbs";
+    type Global = State;
+    type Local = ();
+    type Ask<'a> = Ask<'a>;
+    type Stats = Stats;
+    type Scratch = Scratch;
+
+    fn start(&self, _: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
+        let mut rng = stream.rng();
+        let weights: Vec<f64> = (0..self.design.dim()).map(|_| StandardNormal.sample(&mut rng)).collect();
+        Ok(State { visited: weights.clone(), weights, log_joint: f64::NAN })
+    }
+
+    fn local(&self, _: &Block<'_>, _: Stream) {}
+
+    fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
+        let stats = rows.all(&Ask(Cow::Borrowed(&state.weights)))?;
+        let constant = 0.5 * (self.precision / (2.0 * std::f64::consts::PI)).ln();
+        let log_prior: f64 = state.weights.iter().map(|w| constant - 0.5 * self.precision * w * w).sum();
+        state.log_joint = stats.log_likelihood.0 + log_prior;
+
+        let dim = self.design.dim();
+        let mut q = stats.gram.0;
+        for j in 0..dim {
+            q[j * dim + j] += self.precision;
+        }
+        let (factor, _) = Cholesky::with_jitter(dim, &q).map_err(|e| Error::Numerical {
+            what: "the Gaussian draw of the weights",
+            sweep: tick.sweep,
+            detail: format!("{e}; standardise the columns, or raise `prior_precision`"),
+        })?;
+        // L⁻ᵀ (L⁻¹ h + noise) is a draw from N(Q⁻¹ h, Q⁻¹)
+        let mut rng = tick.stream.rng();
+        let mut next = stats.linear.0;
+        factor.solve_lower(&mut next);
+        for v in &mut next {
+            let noise: f64 = StandardNormal.sample(&mut rng);
+            *v += noise;
+        }
+        factor.solve_upper(&mut next);
+        state.visited = std::mem::replace(&mut state.weights, next);
+        Ok(Report { objective: state.log_joint, ..Report::default() })
+    }
+
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut Scratch, stream: Stream) -> Result<Stats> {
+        let (n, dim) = (block.rows(), self.design.dim());
+        let Scratch { panel, eta, ones } = scratch;
+        eta.resize(n, f64::NAN);
+        ones.resize(n, 1.0);
+        let mut panel = self.design.panel(block.x, panel);
+        panel.mul_t(&ask.0, 1, eta);
+        let mut rng = stream.rng();
+        let mut log_likelihood = 0.0;
+        for (value, &class) in eta.iter_mut().zip(block.y.classes()) {
+            let mean = *value;
+            let (lower, upper, sign) = if class == 1 { (0.0, f64::INFINITY, 1.0) } else { (f64::NEG_INFINITY, 0.0, -1.0) };
+            log_likelihood += ln_norm_cdf(sign * mean);
+            *value = TruncatedNormal::new(mean, 1.0, lower, upper)?.sample(&mut rng);
+        }
+        let mut stats = Stats { gram: Sum(vec![0.0; dim * dim]), linear: Sum(vec![0.0; dim]), log_likelihood: Sum(log_likelihood) };
+        panel.weighted_gram_add(&ones[..n], &mut stats.gram.0);
+        panel.t_mul_add(&eta[..n], 1, &mut stats.linear.0);
+        Ok(stats)
+    }
+
+    fn draw(&self, state: &State, out: &mut Draws) {
+        out.scalar("log_joint", state.log_joint);
+        out.vector("weights", &state.visited);
+    }
+}
+
+// -------------------------------------------------------------------------------------------------- settings and family
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    prior_precision: f64,
+    n_chains: u32,
+    n_warmup: u64,
+    n_draws: u64,
+    thin: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { prior_precision: 1.0, n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
+    }
+}
+
+struct Probit;
+
+impl Family for Probit {
+    fn name(&self) -> &'static str {
+        "probit"
+    }
+
+    fn title(&self) -> &'static str {
+        "Bayesian probit regression by data augmentation"
+    }
+
+    fn about(&self) -> &'static str {
+        "Two classes, one linear boundary, a normal tail instead of a logistic one."
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let positive = Kind::Number { above: 0.0, most: f64::MAX };
+        let mut all = vec![Setting { name: "prior_precision", kind: positive, help: "Prior precision of each weight" }];
+        all.extend(SAMPLING);
+        all
+    }
+
+    fn defaults(&self) -> Map<String, Value> {
+        defaults::<Settings>()
+    }
+
+    fn simulate_settings(&self) -> Vec<Setting> {
+        vec![Setting { name: "columns", kind: Kind::Integer { least: 1, most: 1000 }, help: "Number of feature columns" }]
+    }
+
+    fn simulate_defaults(&self) -> Map<String, Value> {
+        defaults::<Request>()
+    }
+
+    fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
+        Ok(Box::new(ProbitModel { settings: resolve(self.name(), &self.settings(), given)? }))
+    }
+
+    fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        Ok(Box::new(state::unseal::<ProbitPosterior>("probit posterior", saved)?))
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ model, fit, simulation
+
+struct ProbitModel {
+    settings: Settings,
+}
+
+/// Everything about the data that results depend on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Schema {
+    columns: Vec<String>,
+    classes: Vec<String>,
+    design: Design,
+}
+
+impl Model for ProbitModel {
+    fn family(&self) -> &'static dyn Family {
+        &Probit
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        as_map(&self.settings)
+    }
+
+    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
+        data.check(Needs::target(TargetKind::Classes))?;
+        let Target::Classes(classes) = &data.target else { return Err(DataError::NoTarget.into()) };
+        if classes.names.len() != 2 {
+            return Err(Error::Unfit(format!("probit separates two classes, but the target has {}", classes.names.len())));
+        }
+        if data.weights.is_some() {
+            return Err(Error::Unfit("probit takes no row weights: repeat the rows instead".into()));
+        }
+        let scaling = Scaling { center: true, scale: true, intercept: true, drop_constant: true };
+        let (design, dropped) = Design::fit(&data.x, None, scaling);
+        let warnings = dropped.iter().map(|&j| format!("left out the constant column {}", data.column_name(j))).collect();
+        let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), design };
+        Ok(Box::new(ProbitFit::new(&self.settings, schema, warnings)))
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+        Ok(Box::new(ProbitFit::new(&self.settings, state::unseal("probit schema", schema)?, Vec::new())))
+    }
+
+    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
+        let request: Request = resolve("simulate probit", &Probit.simulate_settings(), request)?;
+        let stream = Stream::new(seed, 0, Purpose::Simulate);
+        let mut rng = stream.item(0).rng();
+        let weights = prior_weights(request.columns + 1, self.settings.prior_precision, &mut rng);
+        let data = simulate_rows(&weights, rows, &mut stream.item(1).rng());
+        let mut truth = Map::new();
+        truth.insert("coefficients".into(), json!(&weights[..request.columns]));
+        truth.insert("intercept".into(), json!(weights[request.columns]));
+        Ok(Simulation { data, truth })
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        check(&Subject, effort, seed, progress)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default)]
+struct Request {
+    columns: usize,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { columns: 3 }
+    }
+}
+
+fn prior_weights(dim: usize, precision: f64, rng: &mut Philox) -> Vec<f64> {
+    (0..dim)
+        .map(|_| {
+            let z: f64 = StandardNormal.sample(rng);
+            z / precision.sqrt()
+        })
+        .collect()
+}
+
+/// Standard normal columns and labels from the model; the last weight is the bias.
+fn simulate_rows(weights: &[f64], rows: usize, rng: &mut Philox) -> Dataset<'static> {
+    let cols = weights.len() - 1;
+    let (mut values, mut codes) = (Vec::with_capacity(rows * cols), Vec::with_capacity(rows));
+    for _ in 0..rows {
+        let row: Vec<f64> = (0..cols).map(|_| StandardNormal.sample(rng)).collect();
+        codes.push((open01(rng) < norm_cdf(weights[cols] + dot(&row, &weights[..cols]))) as u32);
+        values.extend(row);
+    }
+    let names = vec!["no".to_string(), "yes".to_string()];
+    let mut data = Dataset::new(Matrix::dense(rows, cols, values)).with_target(Target::Classes(Classes { codes, names }));
+    data.columns = (0..cols).map(|j| format!("x{}", j + 1)).collect();
+    data
+}
+
+struct ProbitFit {
+    settings: Settings,
+    schema: Schema,
+    program: Gibbs,
+    warnings: Vec<String>,
+}
+
+impl ProbitFit {
+    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
+        let program = Gibbs { design: schema.design.clone(), precision: settings.prior_precision };
+        Self { settings: settings.clone(), schema, program, warnings }
+    }
+}
+
+impl Fit for ProbitFit {
+    fn program(&self) -> &dyn AnyProgram {
+        &self.program
+    }
+
+    fn chains(&self) -> u32 {
+        self.settings.n_chains
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::Sample { warm_up: self.settings.n_warmup, draws: self.settings.n_draws, thin: self.settings.thin }
+    }
+
+    fn schema(&self) -> Result<Vec<u8>> {
+        Ok(state::seal("probit schema", &self.schema)?)
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
+        let dim = self.schema.design.dim();
+        let mut out = ProbitPosterior { schema: self.schema.clone(), lengths: Vec::new(), weights: Vec::new() };
+        for chain in chains.iter().filter(|c| c.draws.count > 0) {
+            let table = &chain.draws.scalars;
+            let Some((at, _)) = table.find("weights").filter(|found| found.1 == dim) else {
+                return Err(Error::Unfit("the draws belong to another model".into()));
+            };
+            out.lengths.push(table.rows());
+            out.weights.extend(table.values.chunks_exact(table.width()).flat_map(|row| &row[at..at + dim]));
+        }
+        if out.lengths.is_empty() {
+            return Err(Error::Unfit("the run has no draws yet: resume it".into()));
+        }
+        Ok(Box::new(out))
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------- posterior
+
+const METHODS: &[&str] = &["average"];
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ProbitPosterior {
+    schema: Schema,
+    lengths: Vec<usize>,
+    weights: Vec<f64>,
+}
+
+impl Posterior for ProbitPosterior {
+    fn family(&self) -> &'static str {
+        "probit"
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.schema.columns
+    }
+
+    fn width(&self) -> usize {
+        self.schema.design.raw_cols
+    }
+
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        METHODS
+    }
+
+    fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
+        choose_method(method, METHODS)?;
+        check_prediction_rows(data, self.width(), self.columns())?;
+        let design = &self.schema.design;
+        let draws: usize = self.lengths.iter().sum();
+        let mut probability = vec![0.0; 2 * data.rows()];
+        let (mut scratch, mut eta) = (PanelScratch::default(), Vec::new());
+        for_panels(data.x.view(), |first, count, x| {
+            eta.resize(x.rows() * draws, 0.0);
+            design.panel(x, &mut scratch).mul_t(&self.weights, draws, &mut eta);
+            for (i, eta) in eta.chunks_exact(draws).enumerate().take(count) {
+                let yes: f64 = eta.iter().map(|&e| norm_cdf(e)).sum::<f64>() / draws as f64;
+                let no: f64 = eta.iter().map(|&e| norm_cdf(-e)).sum::<f64>() / draws as f64;
+                probability[2 * (first + i)] = no;
+                probability[2 * (first + i) + 1] = yes;
+            }
+        });
+        Ok(ClassProbabilities { probability, deviation: None })
+    }
+
+    fn summary(&self) -> Summary {
+        let dim = self.schema.design.dim();
+        let mut summary = Summary { headings: ["mean", "sd", "ESS bulk", "R-hat"].map(String::from).to_vec(), ..Summary::default() };
+        let mut checked = Vec::new();
+        for j in 0..dim {
+            let name =
+                self.schema.design.kept.get(j).map_or("(intercept)".to_string(), |&c| {
+                    self.schema.columns.get(c as usize).cloned().unwrap_or_else(|| format!("x{c}"))
+                });
+            let mut column = self.weights.iter().skip(j).step_by(dim).copied();
+            let chains: Vec<Vec<f64>> = self.lengths.iter().map(|&n| column.by_ref().take(n).collect()).collect();
+            let s = summarise(&chains);
+            summary.rows.push((name.clone(), vec![s.mean, s.sd, s.ess_bulk, s.r_hat]));
+            checked.push((name, s));
+        }
+        let verdict = convergence(checked.iter().map(|(n, s)| (n.as_str(), s)), self.lengths.len());
+        summary.converged = verdict.converged;
+        summary.notes = verdict.sentences;
+        summary
+    }
+
+    fn arrays(&self) -> Vec<NamedArray> {
+        let dim = self.schema.design.dim();
+        vec![NamedArray { name: "weights", shape: vec![self.weights.len() / dim, dim], values: self.weights.clone() }]
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(state::seal("probit posterior", self)?)
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------------- the check
+
+/// The joint law of weights and labels of eight rows, for the checks of samplers.
+struct Subject;
+
+impl Checkable for Subject {
+    type Program = Gibbs;
+    type Unknowns = Vec<f64>;
+
+    fn prior(&self, rng: &mut Philox) -> Result<Vec<f64>> {
+        Ok(prior_weights(3, 1.0, rng))
+    }
+
+    fn simulate(&self, weights: &Vec<f64>, rng: &mut Philox) -> Result<Dataset<'static>> {
+        Ok(simulate_rows(weights, 8, rng))
+    }
+
+    fn program(&self, _: &Dataset<'_>) -> Result<Gibbs> {
+        Ok(Gibbs { design: Design::identity(2, true), precision: 1.0 })
+    }
+
+    fn install(&self, _: &Gibbs, weights: Vec<f64>, _: &[Block<'_>]) -> Result<Installed<Gibbs>> {
+        Ok(Installed { global: State { visited: weights.clone(), weights, log_joint: f64::NAN }, locals: None })
+    }
+
+    fn recover(&self, _: &Gibbs, state: &State, _: &[()]) -> Result<Vec<f64>> {
+        Ok(state.weights.clone())
+    }
+
+    fn names(&self) -> Vec<String> {
+        ["w0", "w1", "bias", "w0²", "log likelihood"].map(String::from).to_vec()
+    }
+
+    fn functions(&self, w: &Vec<f64>, data: &Dataset<'_>, out: &mut Vec<f64>) {
+        let Target::Classes(classes) = &data.target else { return };
+        let mut log_likelihood = 0.0;
+        for (i, &class) in classes.codes.iter().enumerate() {
+            let mut eta = w[2];
+            data.x.view().for_row(i, |j, v| eta += w[j] * v);
+            log_likelihood += ln_norm_cdf(if class == 1 { eta } else { -eta });
+        }
+        out.extend([w[0], w[1], w[2], w[0] * w[0], log_likelihood]);
+    }
+}
+
+fn main() -> Result<()> {
+    use variegate::model::{RunSettings, fit};
+    use variegate::run::Unobserved;
+
+    let given: Map<String, Value> = [("n_draws".to_string(), json!(3000))].into_iter().collect();
+    let model = Probit.configure(&given)?;
+    let simulated = model.simulate(1000, &Map::new(), 1)?;
+    let fitted = fit(model.as_ref(), &simulated.data, &RunSettings { seed: 2, ..RunSettings::default() }, &mut Unobserved)?;
+    println!("truth: {}", Value::Object(simulated.truth));
+    let summary = fitted.posterior.summary();
+    for (name, numbers) in &summary.rows {
+        println!("{name:>12}  mean {:>7.3}  sd {:.3}  R-hat {:.3}", numbers[0], numbers[1], numbers[3]);
+    }
+    println!("{}", summary.notes.join("\n"));
+    for report in model.check(&Effort::quick(), 3, &mut |_| {})? {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use variegate::model::{RunSettings, fit};
+    use variegate::run::Unobserved;
+
+    #[test]
+    fn the_table_of_settings_is_the_settings() {
+        let names: Vec<&str> = Probit.settings().iter().map(|s| s.name).collect();
+        assert_eq!(names, Probit.defaults().keys().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(Probit.configure(&Probit.defaults()).unwrap().settings(), Probit.defaults());
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let given = json!({"n_warmup": 5, "n_draws": 10, "n_chains": 2}).as_object().unwrap().clone();
+        let model = Probit.configure(&given).unwrap();
+        let data = model.simulate(700, &Map::new(), 1).unwrap().data;
+        let draws = |threads| {
+            let run = RunSettings { threads, block_rows: Some(64), ..RunSettings::default() };
+            let kept = fit(model.as_ref(), &data, &run, &mut Unobserved).unwrap().kept;
+            kept.chains.iter().flat_map(|c| c.draws.scalars.values.iter().map(|v| v.to_bits())).collect::<Vec<_>>()
+        };
+        assert_eq!(draws(1), draws(3));
+    }
+
+    /// False-alarm rate: that of the three reports, stated in each.
+    #[test]
+    fn the_sampler_keeps_the_joint_law() {
+        for report in check(&Subject, &Effort::quick(), 3, &mut |_| {}).unwrap() {
+            assert!(report.passed, "{report}");
+        }
+    }
+}
