@@ -21,7 +21,9 @@ const OUTPUT: &str = "Output";
 /// The option of a setting, with its kind, allowed words and default in `--help`.
 fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     let name = setting.option();
-    let arg = Arg::new(setting.name).long(name).help(setting.help).help_heading(MODEL).value_parser(parser(setting.kind));
+    // what a program calls nothing is a word here
+    let help = setting.help.replace("nothing", "`none`");
+    let arg = Arg::new(setting.name).long(name).help(help).help_heading(MODEL).value_parser(parser(setting.kind));
     let arg = arg.value_name(match setting.kind {
         Kind::Integer { .. } => "N",
         Kind::Number { .. } | Kind::OptionalNumber { .. } => "X",
@@ -97,7 +99,7 @@ pub fn family_of(matches: &ArgMatches) -> anyhow::Result<(&'static dyn Family, &
 /// `--seed`.
 pub fn seed() -> Arg {
     let help = "Seed of every random number [default: a new one, which is printed and stored]";
-    Arg::new("seed").long("seed").value_name("N").value_parser(value_parser!(u64)).help(help).help_heading(RUN)
+    Arg::new("seed").long("seed").allow_negative_numbers(true).value_name("N").value_parser(value_parser!(u64)).help(help).help_heading(RUN)
 }
 
 /// The seed that was given, or a new one. Short enough to be typed again.
@@ -114,9 +116,17 @@ pub fn pace() -> [Arg; 2] {
     let help = "Threads to use, 0 for all cores; results do not depend on it";
     let every = "Seconds between two checkpoints: what a crash may lose at most";
     [
-        Arg::new("threads").long("threads").value_name("N").value_parser(threads).default_value("0").help(help).help_heading(RUN),
+        Arg::new("threads")
+            .long("threads")
+            .allow_negative_numbers(true)
+            .value_name("N")
+            .value_parser(threads)
+            .default_value("0")
+            .help(help)
+            .help_heading(RUN),
         Arg::new("checkpoint-seconds")
             .long("checkpoint-seconds")
+            .allow_negative_numbers(true)
             .value_name("S")
             .value_parser(seconds)
             .default_value("5")

@@ -79,7 +79,7 @@ struct Found {
 fn one(family: &'static dyn Family, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>> {
     let name = family.name();
     let simulation = family.configure(&Map::new())?.simulate(ROWS, &Map::new(), seed)?;
-    let mut rng = Stream::new(seed, 0, Purpose::Simulate).item(u64::from(u32::MAX)).rng();
+    let mut rng = Stream::new(seed, 0, Purpose::Split).rng();
     let Target::Classes(classes) = &simulation.data.target else {
         anyhow::bail!("{name} simulates no classes: the demonstration cannot show it");
     };
@@ -129,14 +129,32 @@ fn guessing(data: &Dataset<'_>) -> f64 {
     }
 }
 
-/// True and estimated coefficients.
+/// True and estimated coefficients, class by class. Where every class has its own, only their differences are determined by the
+/// data, so both are shown relative to the mean of the classes.
 fn weights(posterior: &dyn Posterior, truth: &Map<String, Value>) -> Vec<(String, f64, f64)> {
     let mut truths = Vec::new();
-    flatten(truth.get("coefficients").unwrap_or(&Value::Null), &mut truths);
+    flatten(truth.get("coefficients").or_else(|| truth.get("weights")).unwrap_or(&Value::Null), &mut truths);
     let arrays = posterior.arrays();
-    let Some(estimates) = arrays.iter().find(|a| a.name == "coef").filter(|a| a.values.len() == truths.len()) else { return Vec::new() };
-    let rows = posterior.summary().rows.into_iter().map(|r| r.0).chain(std::iter::repeat(String::new()));
-    rows.zip(truths).zip(&estimates.values).map(|((name, truth), estimate)| (name, truth, *estimate)).collect()
+    let Some(found) = arrays.iter().find(|a| a.name == "coef").filter(|a| a.values.len() == truths.len()) else { return Vec::new() };
+    let width = posterior.width().max(1);
+    let each = posterior.classes().len() * width == truths.len();
+    let mut found = found.values.clone();
+    if each {
+        centre(&mut truths, width);
+        centre(&mut found, width);
+    }
+    let column = |j: usize| posterior.columns().get(j % width).cloned().unwrap_or_else(|| format!("x{}", j % width));
+    let name = |j: usize| if each { format!("{}: {}", posterior.classes()[j / width], column(j)) } else { column(j) };
+    truths.into_iter().zip(found).enumerate().map(|(j, (truth, found))| (name(j), truth, found)).collect()
+}
+
+/// Subtracts the mean over the rows from each of `width` columns.
+fn centre(values: &mut [f64], width: usize) {
+    let rows = values.len() / width;
+    for j in 0..width {
+        let mean = values.iter().skip(j).step_by(width).sum::<f64>() / rows as f64;
+        values.iter_mut().skip(j).step_by(width).for_each(|v| *v -= mean);
+    }
 }
 
 fn flatten(value: &Value, out: &mut Vec<f64>) {
