@@ -139,6 +139,9 @@ pub enum Ending {
     Stopped,
 }
 
+/// More threads than any machine has would only bring it to a halt.
+const MOST_THREADS: usize = 4096;
+
 struct Slot<'a> {
     number: u32,
     chain: Option<Box<dyn Chain + 'a>>,
@@ -158,6 +161,9 @@ pub fn drive(
     storage: &mut dyn Storage,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
+    if pace.threads > MOST_THREADS {
+        return Err(Error::setting("threads", pace.threads, format!("at most {MOST_THREADS}, or 0 for all the machine has")));
+    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(pace.threads)
         .build()
