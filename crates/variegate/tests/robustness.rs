@@ -245,7 +245,10 @@ fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
     }
     let again = family.load(&posterior.save().map_err(|e| e.to_string())?).map_err(|e| format!("does not load: {e}"))?;
     let method = pick(rng, &[&[""], posterior.methods()].concat());
-    let predicted = posterior.predict(&data, method).map_err(|e| format!("cannot predict what it was fitted to: {e}"))?;
+    let predicted = match posterior.predict(&data, method) {
+        Ok(predicted) => predicted,
+        Err(error) => return readable(&error),
+    };
     let classes = posterior.classes().len();
     for row in predicted.probability.chunks(classes) {
         let sum: f64 = row.iter().sum();
