@@ -175,8 +175,8 @@ def test_refuses_what_it_cannot_take(small, two_classes):
         small.fit(X, y, sample_weight=[1, 2])
     with pytest.raises(ValueError, match=r"row 1: the weight is -1"):
         small.fit(X, y, sample_weight=-np.ones(len(X)))
-    for threads in (0, -1, 1.5, True, "all", 2**40):
-        with pytest.raises(ValueError, match="`threads` is .* but it must be"):
+    for threads in (0, -1, 1.5, True, "all", 1025, 2**40):
+        with pytest.raises(ValueError, match="`threads` is .*, but it must be"):
             clone(small).set_params(threads=threads).fit(X, y)
     with pytest.raises(ValueError, match="`progress` is 'maybe'"):
         clone(small).set_params(progress="maybe").fit(X, y)

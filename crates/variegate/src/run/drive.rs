@@ -11,6 +11,9 @@ use super::{AnyProgram, Block, Chain, Draws, Kept, Piece, Report, Shape, Storage
 use crate::data::Dataset;
 use crate::{Error, Result};
 
+/// Far above any machine this runs on. Every thread takes memory, and a machine out of memory kills the process instead of saying so.
+const MOST_THREADS: usize = 1024;
+
 /// How long the chains run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -138,9 +141,6 @@ pub enum Ending {
     /// The observer stopped it; it can be resumed.
     Stopped,
 }
-
-/// More threads than any machine has would only bring it to a halt.
-const MOST_THREADS: usize = 4096;
 
 struct Slot<'a> {
     number: u32,
