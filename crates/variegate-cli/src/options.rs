@@ -112,7 +112,7 @@ pub fn seed_of(matches: &ArgMatches) -> u64 {
 
 /// `--threads`, `--checkpoint-seconds`: what decides only how fast a run is and how much a crash may lose.
 pub fn pace() -> [Arg; 2] {
-    let threads = value_parser!(u64).range(0..=4096);
+    let threads = value_parser!(u64).range(0..=1024);
     let help = "Threads to use, 0 for all cores; results do not depend on it";
     let every = "Seconds between two checkpoints: what a crash may lose at most";
     [

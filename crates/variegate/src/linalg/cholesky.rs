@@ -7,6 +7,8 @@ use faer::{MatMut, MatRef, Par};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::registers::clear_wide_registers;
+
 /// The matrix handed to [`Cholesky::new`] has no Cholesky factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the {dim}×{dim} matrix is not positive definite")]
@@ -39,14 +41,15 @@ impl Cholesky {
         }
         let need = factor::cholesky_in_place_scratch::<f64>(dim, Par::Seq, Default::default());
         let mut memory = MemBuffer::new(need);
-        factor::cholesky_in_place(
+        let done = factor::cholesky_in_place(
             MatMut::from_column_major_slice_mut(&mut factor, dim, dim),
             Default::default(),
             Par::Seq,
             MemStack::new(&mut memory),
             Default::default(),
-        )
-        .map_err(|_| NotPositiveDefinite { dim })?;
+        );
+        clear_wide_registers();
+        done.map_err(|_| NotPositiveDefinite { dim })?;
         for j in 0..dim {
             factor[j * dim..j * dim + j].fill(0.0);
         }
@@ -93,12 +96,14 @@ impl Cholesky {
     pub fn solve_lower(&self, b: &mut [f64]) {
         let b = MatMut::from_column_major_slice_mut(b, self.dim, 1);
         triangular_solve::solve_lower_triangular_in_place(self.l(), b, Par::Seq);
+        clear_wide_registers();
     }
 
     /// b ← L⁻ᵀ b. With A a precision and b standard normal, the result has covariance A⁻¹.
     pub fn solve_upper(&self, b: &mut [f64]) {
         let b = MatMut::from_column_major_slice_mut(b, self.dim, 1);
         triangular_solve::solve_upper_triangular_in_place(self.l().transpose(), b, Par::Seq);
+        clear_wide_registers();
     }
 
     /// b ← A⁻¹ b.
@@ -111,6 +116,7 @@ impl Cholesky {
     pub fn inverse_lower(&self) -> Vec<f64> {
         let mut inverse = vec![0.0; self.dim * self.dim];
         triangular_inverse::invert_lower_triangular(MatMut::from_row_major_slice_mut(&mut inverse, self.dim, self.dim), self.l(), Par::Seq);
+        clear_wide_registers();
         inverse
     }
 

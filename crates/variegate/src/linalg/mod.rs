@@ -5,6 +5,7 @@
 //! exact slices: faer 0.24's strided row-major constructor for mutable views swaps its strides and corrupts memory.
 
 mod cholesky;
+mod registers;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ pub use cholesky::{Cholesky, NotPositiveDefinite};
 
 use faer::linalg::matmul::{matmul, triangular};
 use faer::{Accum, MatMut, MatRef, Par};
+use registers::clear_wide_registers;
 
 fn accum(add: bool) -> Accum {
     if add { Accum::Add } else { Accum::Replace }
@@ -27,6 +29,7 @@ pub fn mul(x: &[f64], w: &[f64], out: &mut [f64], n: usize, d: usize, k: usize, 
         1.0,
         Par::Seq,
     );
+    clear_wide_registers();
 }
 
 /// out (n×k) = x (n×d) · wᵀ with w (k×d): weights stored one component a row.
@@ -39,6 +42,7 @@ pub fn mul_t(x: &[f64], w: &[f64], out: &mut [f64], n: usize, d: usize, k: usize
         1.0,
         Par::Seq,
     );
+    clear_wide_registers();
 }
 
 /// out (k×d) = rᵀ · x with r (n×k), x (n×d): statistics one component a row, the faster of the two orientations.
@@ -51,6 +55,7 @@ pub fn t_mul(r: &[f64], x: &[f64], out: &mut [f64], n: usize, k: usize, d: usize
         1.0,
         Par::Seq,
     );
+    clear_wide_registers();
 }
 
 /// Lower triangle of out (d×d) += Σ_n c_n x_n x_nᵀ. Weights may have any sign. `scaled` is scratch of at least n·d.
@@ -78,6 +83,7 @@ pub fn gram_of(a: &[f64], b: &[f64], out: &mut [f64], n: usize, d: usize) {
         1.0,
         Par::Seq,
     );
+    clear_wide_registers();
 }
 
 /// out (n×d) = x (n×d) · t for t (d×d) lower triangular; the strict upper triangle of t is not read.
@@ -93,6 +99,7 @@ pub fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
         1.0,
         Par::Seq,
     );
+    clear_wide_registers();
 }
 
 /// Copies the lower triangle of a (d×d) onto its upper one.
