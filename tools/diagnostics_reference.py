@@ -4,8 +4,8 @@ Run from the repository root, with ArviZ 0.23 installed:
 
     python tools/diagnostics_reference.py
 
-The draws come from a small generator that the Rust test repeats operation by operation, so that only the values need to be
-stored. Only additions, multiplications and comparisons are used: they round the same everywhere.
+The draws come from a small generator that the Rust test repeats operation by operation, so that only the values need
+to be stored. Only additions, multiplications and comparisons are used: they round the same everywhere.
 """
 
 import json

@@ -45,8 +45,8 @@ def uniform_bessel():
         rows.append([u.get(k + 2 * i, Fraction(0)) for i in range(k + 1)])
         nxt = {}
         for e, c in u.items():
-            for shift, factor in ((1, Fraction(e, 2) + Fraction(1, 8 * (e + 1))), (3, -Fraction(e, 2) - Fraction(5, 8 * (e + 3)))):
-                nxt[e + shift] = nxt.get(e + shift, Fraction(0)) + c * factor
+            nxt[e + 1] = nxt.get(e + 1, 0) + c * (Fraction(e, 2) + Fraction(1, 8 * (e + 1)))
+            nxt[e + 3] = nxt.get(e + 3, 0) - c * (Fraction(e, 2) + Fraction(5, 8 * (e + 3)))
         u = nxt
     return rows
 
@@ -147,7 +147,7 @@ def write_coefficients():
 
 
 def bessel_i(nu, x):
-    """ln I_nu(x) by its power series, summed outwards from the largest term: positive terms, no expansion involved."""
+    """Logarithm of I_nu(x) by its power series, summed outwards from the largest term: positive terms only."""
     nu, x = mp.mpf(nu), mp.mpf(x)
     q = x * x / 4
     peak = int(mp.floor((mp.sqrt(nu * nu + x * x) - nu) / 2))
@@ -175,6 +175,10 @@ def bessel_i(nu, x):
     return log_peak + mp.log(mp.mpf(total) / scale)
 
 
+def numbers(text):
+    return [float(word) for word in text.split()]
+
+
 def log_uniform(rng, lo, hi):
     return lo * (hi / lo) ** rng.random()
 
@@ -189,9 +193,10 @@ def write_table(name, header, rows):
 
 def bessel_table(rng):
     points = set()
-    orders = [0.0, 0.5, 1.0, 1.5, 2.0, 4.5, 9.0, 10.0, 23.5, 24.0, 49.0, 99.0, 383.0, 499.0, 2499.5, 4999.0, 5000.0]
+    orders = numbers("0 0.5 1 1.5 2 4.5 9 10 23.5 24 49 99 383 499 2499.5 4999 5000")
+    arguments = numbers("1e-300 1e-8 1e-3 0.1 0.5 1 2 2.5 5 10 20 23.9 24.1 30 50 100 141.5 300 1e3 3313.7 1e4 1e5 1e6")
     for nu in orders:
-        for x in (1e-300, 1e-8, 1e-3, 0.1, 0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 23.9, 24.1, 30.0, 50.0, 100.0, 141.5, 300.0, 1e3, 3313.7, 1e4, 1e5, 1e6):
+        for x in arguments:
             points.add((nu, x))
         for _ in range(4):  # near the zero of ln I_nu, where its terms cancel
             points.add((nu, float(max(0.1, 0.66274 * nu * (1 + 0.03 * rng.gauss(0, 1)) + 1.3))))
@@ -199,7 +204,8 @@ def bessel_table(rng):
         nu = round(2 * log_uniform(rng, 0.5, 5000.0)) / 2
         points.add((nu, log_uniform(rng, 1e-2, 1e6)))
         points.add((nu, max(1e-3, nu) * log_uniform(rng, 0.05, 20.0)))
-        points.add((float(Fraction(log_uniform(rng, 0.01, 5000.0)).limit_denominator(1) + Fraction(rng.randrange(64), 64)), log_uniform(rng, 0.1, 3e4)))
+        nu = float(Fraction(log_uniform(rng, 0.01, 5000.0)).limit_denominator(1) + Fraction(rng.randrange(64), 64))
+        points.add((nu, log_uniform(rng, 0.1, 3e4)))
     for _ in range(150):  # around the change of method
         nu = rng.randrange(0, 1700) / 64
         points.add((nu, abs(24 * 24 - nu * nu) ** 0.5 * (1 + 0.05 * rng.gauss(0, 1)) + 1e-3))
@@ -215,7 +221,8 @@ def bessel_table(rng):
 
 
 def gamma_table(rng):
-    xs = {1e-300, 1e-10, 0.5, 1.0, 2.0, 3.0, 1e10, 1e15, 1e100, 1e300, 1 + 1e-10, 2 - 1e-10, 1.4616321449683623, 1.46163214496836, 171.5}
+    xs = {*numbers("1e-300 1e-10 0.5 1 2 3 1e10 1e15 1e100 1e300 1.4616321449683623 1.46163214496836 171.5")}
+    xs |= {1 + 1e-10, 2 - 1e-10}
     xs |= {log_uniform(rng, 1e-12, 1e12) for _ in range(150)} | {rng.uniform(0.0, 12.0) for _ in range(200)}
     xs |= {1 + rng.gauss(0, 1) * 10.0 ** -rng.randrange(1, 12) for _ in range(40)}
     xs |= {2 + rng.gauss(0, 1) * 10.0 ** -rng.randrange(1, 12) for _ in range(40)}
@@ -229,7 +236,9 @@ def gamma_table(rng):
 
 
 def beta_table(rng):
-    pairs = {(1.0, 1.0), (0.5, 0.5), (1e-10, 1e10), (1e-300, 3.0), (1e6, 1e6), (1e3, 1e10), (9.0, 1e6), (10.0, 10.0), (1e300, 2.0), (1e150, 1e160), (2.5, 1e16)}
+    small = numbers("1 0.5 1e-10 1e-300 1e6 1e3 9 10 1e300 1e150 2.5")
+    large = numbers("1 0.5 1e10 3 1e6 1e10 1e6 10 2 1e160 1e16")
+    pairs = {*zip(small, large, strict=True)}
     for _ in range(400):
         pairs.add((log_uniform(rng, 1e-8, 1e10), log_uniform(rng, 1e-8, 1e10)))
         pairs.add((log_uniform(rng, 0.05, 40.0), log_uniform(rng, 0.05, 40.0)))
@@ -258,13 +267,14 @@ def sum_table(rng):
         spread = log_uniform(rng, 1e-3, 1e3)
         values = tuple(rng.gauss(0, 1) * spread + rng.choice((0.0, 0.0, 700.0, -700.0)) for _ in range(4))
         with mp.workdps(400):
-            rows.append(values + (mp.log(sum(mp.exp(mp.mpf(v)) for v in values)),))
+            rows.append((*values, mp.log(sum(mp.exp(mp.mpf(v)) for v in values))))
     write_table("sum", ("v1", "v2", "v3", "v4", "log_sum_exp"), rows)
 
 
 def normal_table(rng):
     xs = {0.0, -1e-300, 1e-10, -1e-10, -37.5, -38.4, -40.0, -100.0, -1e3, -1e5, -1e8, 8.3, 9.0, 20.0, 37.0}
-    xs |= {rng.uniform(-38, 9) for _ in range(250)} | {rng.gauss(0, 1) for _ in range(150)} | {-log_uniform(rng, 1e-6, 1e8) for _ in range(100)}
+    xs |= {rng.uniform(-38, 9) for _ in range(250)} | {rng.gauss(0, 1) for _ in range(150)}
+    xs |= {-log_uniform(rng, 1e-6, 1e8) for _ in range(100)}
     rows = []
     for x in sorted(xs):
         v = mp.mpf(x)

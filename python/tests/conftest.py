@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from variegate import BayesianLogisticRegression
+from variegate import BayesianLogisticRegression, SoftmaxClassifier
 
 # small enough that a fit takes milliseconds
-SMALL = [BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1)]
+SMALL = [
+    BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1),
+    SoftmaxClassifier(random_state=1),
+]
 
 
 def pytest_generate_tests(metafunc):

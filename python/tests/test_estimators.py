@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import joblib
 import numpy as np
@@ -24,7 +25,7 @@ def test_parameters_are_the_table_of_settings(small):
     assert list(parameters) == [s["name"] for s in table] + run
     for setting in table:
         assert parameters[setting["name"]].default == setting["default"], setting["name"]
-        assert f"\n    {setting['name']} : " in type(small).__doc__
+        assert re.search(rf"\n    (\w+, )*{setting['name']}(, \w+)* : ", type(small).__doc__), setting["name"]
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
 
 
@@ -85,7 +86,6 @@ def test_sparse_rows_give_what_dense_rows_give(small, two_classes, form):
     dense, small = clone(small).fit(X, y), small.fit(S, y)
     np.testing.assert_allclose(small.coef_, dense.coef_, rtol=1e-6)
     np.testing.assert_allclose(small.predict_proba(S), dense.predict_proba(X), rtol=1e-6)
-    np.testing.assert_array_equal(small.predict_proba(S), small.predict_proba(S[:]))
     if form == "unsorted":
         np.testing.assert_array_equal(S.indices, kept)  # the caller's matrix is left alone
 
@@ -143,9 +143,10 @@ def test_survives_pickle_joblib_and_clone(small, two_classes, tmp_path):
 def test_works_inside_scikit_learn(small, two_classes):
     X, y = two_classes
     pipeline = make_pipeline(StandardScaler(), small)
-    assert cross_val_score(pipeline, X, y, cv=3, n_jobs=2).mean() > 0.7
+    with joblib.parallel_config("threading", n_jobs=2):  # several fits at once, none of them on the main thread
+        assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.7
     name = type(small).__name__.lower()
-    search = GridSearchCV(pipeline, {f"{name}__prior_precision": [0.1, 10.0]}, cv=2, scoring="neg_log_loss").fit(X, y)
+    search = GridSearchCV(pipeline, {f"{name}__bias_precision": [0.1, None]}, cv=2, scoring="neg_log_loss").fit(X, y)
     assert search.best_estimator_.predict(X).shape == y.shape
 
 
@@ -174,8 +175,8 @@ def test_refuses_what_it_cannot_take(small, two_classes):
         small.fit(X, y, sample_weight=[1, 2])
     with pytest.raises(ValueError, match=r"row 1: the weight is -1"):
         small.fit(X, y, sample_weight=-np.ones(len(X)))
-    for threads in (0, -1, 1.5, True, "all"):
-        with pytest.raises(ValueError, match="`threads` is .* but it must be"):
+    for threads in (0, -1, 1.5, True, "all", 1025, 2**40):
+        with pytest.raises(ValueError, match="`threads` is .*, but it must be"):
             clone(small).set_params(threads=threads).fit(X, y)
     with pytest.raises(ValueError, match="`progress` is 'maybe'"):
         clone(small).set_params(progress="maybe").fit(X, y)

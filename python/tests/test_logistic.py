@@ -1,5 +1,8 @@
 """Logistic regression: the right posterior, and access to its draws."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -79,6 +82,25 @@ def test_exports_to_arviz(two_classes):
     ours = model.summary().to_frame()
     np.testing.assert_allclose(table["mean"].to_numpy(), ours["mean"].to_numpy(), rtol=1e-10)
     np.testing.assert_allclose(table["r_hat"].to_numpy(), ours["R-hat"].to_numpy(), rtol=1e-6)
+
+
+def test_exports_to_a_tree_from_arviz_1_on(two_classes, monkeypatch):
+    """A stand-in with the signature of that version, which needs a newer Python than some of ours."""
+    xarray = pytest.importorskip("xarray", reason="xarray, which comes with ArviZ, is not installed")
+
+    def from_dict(data, *, coords, dims):
+        def variables(group):
+            return {name: (("chain", "draw", *dims.get(name, [])), values) for name, values in group.items()}
+
+        tree = {name: xarray.Dataset(variables(group), coords) for name, group in data.items()}
+        return xarray.DataTree.from_dict(tree)
+
+    monkeypatch.setitem(sys.modules, "arviz", types.SimpleNamespace(__version__="1.0.0rc1", from_dict=from_dict))
+    model = BayesianLogisticRegression(n_warmup=30, n_draws=50, random_state=4).fit(*two_classes)
+    tree = model.to_arviz()
+    assert tree["posterior"]["coef"].dims == ("chain", "draw", "feature")
+    assert tree["sample_stats"]["lp"].shape == (4, 50)
+    assert tree["posterior"].attrs["inference_library"] == "variegate"
 
 
 def test_says_in_words_that_chains_are_too_short(two_classes):

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from variegate import BayesianLogisticRegression
+from variegate import BayesianLogisticRegression, SoftmaxClassifier
 
 # A sampler's draws depend on the order of the rows and on how many random numbers each takes. With whole-number weights
 # the posterior is the same, so results agree in law (test_logistic.py shows it), but not to the digits compared here.
@@ -19,7 +19,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50)],
+    [BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50), SoftmaxClassifier()],
     expected_failed_checks=expected_failures,
 )
 def test_contract(estimator, check):

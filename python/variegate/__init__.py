@@ -9,6 +9,15 @@ from ._core import __version__
 from ._logistic import BayesianLogisticRegression
 from ._posterior import Posterior
 from ._runs import load_run
+from ._softmax import SoftmaxClassifier
 from ._summary import Summary
 
-__all__ = ["BayesianLogisticRegression", "Posterior", "Summary", "__version__", "diagnostics", "load_run"]
+__all__ = [
+    "BayesianLogisticRegression",
+    "Posterior",
+    "SoftmaxClassifier",
+    "Summary",
+    "__version__",
+    "diagnostics",
+    "load_run",
+]

@@ -14,6 +14,19 @@ from ._progress import follow
 from ._summary import Summary
 
 
+def _encode(y, sample_weight):
+    """Classes, ascending, and the position of each row's class among them. A row of weight 0 is as good as removed."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if sample_weight is not None:
+        present = np.bincount(codes, weights=sample_weight != 0) > 0
+        if not present.any():
+            raise ValueError("every weight in `sample_weight` is zero; at least one row must count")
+        classes, codes = classes[present], np.maximum(np.cumsum(present) - 1, 0)[codes]
+    if len(classes) < 2:
+        raise ValueError(f"a classifier needs rows of at least two classes, but there is one class: {classes[0]!r}")
+    return classes, codes.astype(np.uint32)
+
+
 class FamilyClassifier(ClassifierMixin, BaseEstimator):
     """A classifier over one model family of the Rust library.
 
@@ -40,14 +53,10 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         check_classification_targets(y)
-        self._check_target(y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"a classifier needs rows of at least two classes, but there is one class: {self.classes_[0]!r}"
-            )
+        self.classes_, codes = _encode(y, sample_weight)
+        self._check_classes()
         settings = {s["name"]: plain(getattr(self, s["name"])) for s in _core.family_info(self._family)["settings"]}
 
         with follow(self.progress, type(self).__name__) as progress:
@@ -55,7 +64,7 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
                 self._family,
                 settings,
                 lend(X),
-                codes.astype(np.uint32),
+                codes,
                 [str(c) for c in self.classes_.tolist()],
                 weights=sample_weight,
                 columns=list(getattr(self, "feature_names_in_", [])),
@@ -74,8 +83,8 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=2)
         return self
 
-    def _check_target(self, y):
-        """Refuse targets that the family cannot take."""
+    def _check_classes(self):
+        """Refuse classes that the family cannot take."""
 
     def _read(self):
         """Set the fitted attributes from `self._model`."""
@@ -83,6 +92,7 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
         self.coef_ = arrays["coef"]
         self.intercept_ = arrays["intercept"]
         self.n_iter_ = max(len(chain["sweep"]) for chain in self._model.trace())
+        return arrays
 
     def predict_proba(self, X, method=None):
         """Class probabilities.

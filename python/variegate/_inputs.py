@@ -34,6 +34,6 @@ def plain(value):
 def count(name, value, least):
     """Check a whole number of at least `least`."""
     value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"`{name}` is {value!r}, but it must be None or a whole number of at least {least}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**32:
+        raise ValueError(f"`{name}` is {value!r}, but it must be None or a whole number from {least} to 2**32 - 1")
     return value

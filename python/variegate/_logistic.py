@@ -1,7 +1,6 @@
 """Bayesian logistic regression."""
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import FamilyClassifier
@@ -19,7 +18,7 @@ class BayesianLogisticRegression(FamilyClassifier):
     ----------
     prior_precision : float, default=1.0
         Prior precision of each weight, on the scale of the standardised columns.
-    bias_precision : float or None, default=0.01
+    bias_precision : float or None, default=0.1
         Prior precision of the bias; None gives it that of the weights.
     fit_intercept : bool, default=True
         Whether there is a bias.
@@ -91,7 +90,7 @@ class BayesianLogisticRegression(FamilyClassifier):
         self,
         *,
         prior_precision=1.0,
-        bias_precision=0.01,
+        bias_precision=0.1,
         fit_intercept=True,
         standardize=True,
         n_chains=4,
@@ -118,21 +117,21 @@ class BayesianLogisticRegression(FamilyClassifier):
         self.out = out
         self.progress = progress
 
-    def _check_target(self, y):
-        kind = type_of_target(y)
-        if kind == "multiclass":
+    def _check_classes(self):
+        if len(self.classes_) > 2:
             raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}. "
+                "Only binary classification is supported. The type of the target is multiclass. "
                 "Use SoftmaxClassifier for more classes."
             )
 
     def _read(self):
-        super()._read()
+        arrays = super()._read()
         self.posterior_ = Posterior(self._model)
         trace = [chain["objective"] for chain in self._model.trace()]
         self.log_joint_trace_ = np.full((len(trace), self.n_iter_), np.nan)
         for row, objective in zip(self.log_joint_trace_, trace, strict=True):
             row[: len(objective)] = objective
+        return arrays
 
     def to_arviz(self):
         """Draws as ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.

@@ -4,8 +4,9 @@ import numpy as np
 
 from . import _core
 from ._logistic import BayesianLogisticRegression
+from ._softmax import SoftmaxClassifier
 
-_ESTIMATORS = {estimator._family: estimator for estimator in (BayesianLogisticRegression,)}
+_ESTIMATORS = {estimator._family: estimator for estimator in (BayesianLogisticRegression, SoftmaxClassifier)}
 
 
 def load_run(path):

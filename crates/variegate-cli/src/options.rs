@@ -99,7 +99,7 @@ pub fn family_of(matches: &ArgMatches) -> anyhow::Result<(&'static dyn Family, &
 /// `--seed`.
 pub fn seed() -> Arg {
     let help = "Seed of every random number [default: a new one, which is printed and stored]";
-    Arg::new("seed").long("seed").value_name("N").value_parser(value_parser!(u64)).help(help).help_heading(RUN)
+    Arg::new("seed").long("seed").allow_negative_numbers(true).value_name("N").value_parser(value_parser!(u64)).help(help).help_heading(RUN)
 }
 
 /// The seed that was given, or a new one. Short enough to be typed again.
@@ -112,13 +112,21 @@ pub fn seed_of(matches: &ArgMatches) -> u64 {
 
 /// `--threads`, `--checkpoint-seconds`: what decides only how fast a run is and how much a crash may lose.
 pub fn pace() -> [Arg; 2] {
-    let threads = value_parser!(u64).range(0..=4096);
+    let threads = value_parser!(u64).range(0..=1024);
     let help = "Threads to use, 0 for all cores; results do not depend on it";
     let every = "Seconds between two checkpoints: what a crash may lose at most";
     [
-        Arg::new("threads").long("threads").value_name("N").value_parser(threads).default_value("0").help(help).help_heading(RUN),
+        Arg::new("threads")
+            .long("threads")
+            .allow_negative_numbers(true)
+            .value_name("N")
+            .value_parser(threads)
+            .default_value("0")
+            .help(help)
+            .help_heading(RUN),
         Arg::new("checkpoint-seconds")
             .long("checkpoint-seconds")
+            .allow_negative_numbers(true)
             .value_name("S")
             .value_parser(seconds)
             .default_value("5")

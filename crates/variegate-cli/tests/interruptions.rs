@@ -55,8 +55,7 @@ fn killed_runs_resume_to_the_same_bits() {
         if RunDir::read(desk.path(&out)).is_err() {
             desk.good(&fit(&out));
         } else {
-            let said = desk.call(&format!("resume {out} --quiet"));
-            assert!(said.code == 0 || said.code == 3, "{}", said.err);
+            desk.fitted(&format!("resume {out} --quiet"));
         }
         assert_same(&whole, &kept(&desk.path(&out)), "killed and resumed");
     }
@@ -101,8 +100,7 @@ fn the_second_interrupt_aborts() {
     let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     let said = Said::of(child.wait_with_output().unwrap());
     assert_eq!(said.code, 130, "{}", said.err);
-    let said = desk.call("resume a --quiet");
-    assert!(said.code == 0 || said.code == 3, "{}", said.err);
+    desk.fitted("resume a --quiet");
 }
 
 fn wait_for(ready: impl Fn() -> bool) {
@@ -137,8 +135,7 @@ fn threads_do_not_change_a_bit() {
         let run = |threads: u32| {
             let out = format!("on{threads}");
             let words = format!("fit {name} d.csv --target label --out {out} --seed 9 --block-rows 32 --threads {threads} --quiet{short}");
-            let said = desk.call(&words);
-            assert!(said.code == 0 || said.code == 3, "{}", said.err);
+            desk.fitted(&words);
             kept(&desk.path(&out))
         };
         let one = run(1);

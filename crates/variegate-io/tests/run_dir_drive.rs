@@ -9,9 +9,9 @@ use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 
 #[test]
 fn a_stopped_fit_goes_on_from_the_folder_to_the_same_bits() {
-    let settings = json!({"draws": 30, "warm_up": 10, "chains": 2});
+    let settings = json!({"n_chains": 2, "n_warmup": 100, "n_draws": 1500});
     let model = family("logistic").unwrap().configure(settings.as_object().unwrap()).unwrap();
-    let data = model.simulate(200, &serde_json::Map::new(), 3).unwrap().data;
+    let data = model.simulate(1000, &serde_json::Map::new(), 3).unwrap().data;
     let run = RunSettings { seed: 9, threads: 2, commit_every: Duration::ZERO, ..RunSettings::default() };
     let whole = fit(model.as_ref(), &data, &run, &mut Unobserved).unwrap();
 
@@ -25,6 +25,8 @@ fn a_stopped_fit_goes_on_from_the_folder_to_the_same_bits() {
     let mut storage = RunDir::create(folder.path(), &record, false).unwrap();
     let mut stop = |_: &[ChainProgress]| Next::Stop;
     drive(bound.program(), &data, &plan, run.pace(), &mut storage, &mut stop).unwrap();
+    // a round gives a chain a tenth of a second, these sweeps take several
+    assert!(!storage.status().complete);
     drop(storage);
     let mut storage = RunDir::open(folder.path()).unwrap();
     let ending = drive(bound.program(), &data, &plan, run.pace(), &mut storage, &mut Unobserved).unwrap();

@@ -1,6 +1,6 @@
 //! A run written in format version 1 stays readable, and can be gone on with, for ever.
 //!
-//! `tests/golden/run-v1` was written by `cargo test -p variegate-io --test run_dir_golden -- --ignored write_golden` with the code of
+//! `tests/golden/run-v1` was written by `cargo test -p variegate-io --test run_dir_golden -- --ignored` with the code of
 //! the first release of the format. It is never written again: a new format gets a folder of its own.
 
 use serde_json::json;

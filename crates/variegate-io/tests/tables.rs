@@ -153,7 +153,7 @@ proptest! {
     }
 }
 
-/// More rows than are sampled for the size, and rows that grow longer, so that the first guess is too small.
+/// Rows that grow longer, so that the first guesses of the number of rows are too large.
 #[test]
 fn many_rows_in_plain_and_packed_files() {
     let mut text = String::from("a,b,y\n");

@@ -67,7 +67,9 @@ pub fn fit(
     if let Some(exception) = watch.exception() {
         let kept: String = match &out {
             None => "the fit was stopped and nothing of it is kept (give `out` a folder to be able to go on)".into(),
-            Some(path) => format!("the fit was stopped and saved in `{}`: `fit` again with the same data and settings goes on", path.display()),
+            Some(path) => {
+                format!("the fit was stopped and saved in `{}`: `fit` again with the same data and settings goes on", path.display())
+            }
         };
         // an interrupt has nothing of its own to say; what a progress callback raised stays as it is
         return Err(if exception.is_instance_of::<PyKeyboardInterrupt>(py) { PyKeyboardInterrupt::new_err(kept) } else { exception });

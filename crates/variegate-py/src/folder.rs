@@ -6,8 +6,8 @@
 use std::path::Path;
 use variegate::data::Dataset;
 use variegate::model::{Fit, Model, Posterior, RunSettings, family};
-use variegate::run::{Observer, Piece, Plan, drive};
-use variegate_io::run_dir::{DataReference, Result, RunDir, RunDirError, RunRecord};
+use variegate::run::{Observer, Plan, drive};
+use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
 
 use crate::fit::Outcome;
 use crate::fitted::trace_of;
@@ -74,20 +74,9 @@ pub fn read(path: &Path) -> std::result::Result<(RunRecord, Outcome), variegate:
 }
 
 fn outcome(fit: &dyn Fit, folder: &RunDir, warnings: Vec<String>) -> std::result::Result<Outcome, variegate::Error> {
-    let pieces = pieces(folder)?;
+    let pieces = folder.pieces()?;
     let posterior: Box<dyn Posterior> = fit.posterior(&pieces)?;
     Ok(Outcome { posterior, traces: pieces.iter().map(|p| trace_of(&p.trace)).collect(), seed: folder.record().plan.seed, warnings })
-}
-
-/// Everything that was kept of every chain that has begun.
-fn pieces(folder: &RunDir) -> Result<Vec<Piece>> {
-    let status = folder.status();
-    let parts = folder.draws()?.into_iter().zip(folder.trace()?).zip(folder.checkpoints()?).zip(status.chains);
-    Ok(parts
-        .filter_map(|(((draws, trace), checkpoint), s)| {
-            checkpoint.map(|checkpoint| Piece { chain: s.chain, sweeps: s.sweeps, draws, trace, checkpoint, finished: s.finished })
-        })
-        .collect())
 }
 
 /// The first thing in which a run differs from what is asked for.

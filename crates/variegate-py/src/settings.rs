@@ -27,8 +27,6 @@ pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, Py
             Kind::OptionalNumber { .. } => "optional number",
             Kind::Word(_) => "word",
             Kind::Switch => "switch",
-            #[allow(unreachable_patterns)] // kinds that later families bring
-            _ => "other",
         };
         let entry = PyDict::new(py);
         entry.set_item("name", setting.name)?;

@@ -28,6 +28,7 @@ pub fn command() -> Command {
         let out = "Folder of the run [default: the first free of runs/MODEL-1, runs/MODEL-2, …]";
         let block_rows = Arg::new("block-rows")
             .long("block-rows")
+            .allow_negative_numbers(true)
             .value_name("N")
             .value_parser(value_parser!(u64).range(1..=1 << 40))
             .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
@@ -170,13 +171,13 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     }
     if stopped {
         // also when quiet: what was begun is not done
-        eprintln!("Stopped and saved in {path} after {}. Go on with: variegate resume {path}", summary::progress(run));
+        eprintln!("Stopped and saved in {path} after {}. Go on with:\n  variegate resume {path}", summary::progress(run));
         return Ok(Exit::Stopped);
     }
     let converged = found.as_ref().is_none_or(|f| f.converged);
     let notes = found.iter().flat_map(|f| &f.notes);
     if !converged {
-        let text = notes.map(String::as_str).collect::<Vec<_>>().join("\n");
+        let text = notes.map(|n| tables::wrap(n, 80, "")).collect::<Vec<_>>().join("\n");
         say(Tone::Warning, &format!("the fit is written, but it has not converged (exit code 3):\n{text}"));
     } else if !quiet {
         notes.for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));

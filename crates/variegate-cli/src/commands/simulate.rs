@@ -22,6 +22,7 @@ pub fn command() -> Command {
     options::families(command, |family, command| {
         let rows = Arg::new("rows")
             .long("rows")
+            .allow_negative_numbers(true)
             .value_name("N")
             .value_parser(value_parser!(u64).range(1..=1_000_000_000))
             .default_value("1000")

@@ -59,8 +59,8 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> St
         facts.push(("data".into(), format!("{} ({rows}, {columns})", data.display())));
     }
     facts.push(("begun".into(), format!("{} with variegate {}", record.created_at, record.variegate_version)));
-    let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name} {}", options::shown(value))).collect();
-    facts.push(("settings".into(), format!("seed {}, {}", record.plan.seed, settings.join(", "))));
+    let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name}={}", options::shown(value))).collect();
+    facts.push(("settings".into(), format!("seed={}, {}", record.plan.seed, settings.join(", "))));
     if let Ok(found) = found {
         facts.extend(found.facts.clone());
     }

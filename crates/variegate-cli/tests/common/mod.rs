@@ -46,6 +46,13 @@ impl Desk {
         said
     }
 
+    /// Calls a fit or its resumption, of which nobody asks that it converges.
+    pub fn fitted(&self, words: &str) -> Said {
+        let said = self.call(words);
+        assert!(matches!(said.code, 0 | 3), "`{words}` failed:\n{}", said.err);
+        said
+    }
+
     /// Calls and expects this exit code and these words on standard error, and no trace of a panic or of debugging.
     pub fn bad(&self, words: &str, code: i32, expected: &[&str]) {
         let said = self.call(words);

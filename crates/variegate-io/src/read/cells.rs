@@ -40,7 +40,7 @@ pub(super) fn feature(bytes: &[u8], row: usize, column: &dyn Fn() -> String) -> 
         return Ok(v);
     }
     let text = String::from_utf8_lossy(bytes);
-    let (row, column) = (row + 1, column());
+    let (row, column) = (row + 1, shorten(&column()));
     if is_missing(&text) {
         let text = if text.is_empty() { "an empty field".into() } else { format!("`{text}`") };
         return Err(Cause::Missing { row, column, text });
@@ -143,23 +143,10 @@ impl Extras {
         }
     }
 
-    /// Makes room where the number of rows is about known.
-    pub fn expect(&mut self, rows: usize) {
-        let width = self.target_names.len();
-        match self.kind {
-            _ if width == 0 => {}
-            TargetKind::Classes => self.classes.reserve(rows),
-            TargetKind::Labels => store::reserve(&mut self.labels, rows.saturating_mul(width)),
-            TargetKind::Real => store::reserve(&mut self.real, rows.saturating_mul(width)),
-        }
-        self.sources.iter_mut().for_each(|s| s.reserve(rows));
-        self.weights.iter_mut().for_each(|w| store::reserve(w, rows));
-    }
-
     /// Takes a cell of the row with this number (from 0).
     pub fn put(&mut self, part: Part, row: usize, column: &str, cell: Cell<'_>) -> Result<(), Cause> {
-        let missing = |what| Cause::MissingTarget { what, row: row + 1, column: column.into() };
-        let not_number = || Cause::NotNumber { row: row + 1, column: column.into(), value: cell.text() };
+        let missing = |what| Cause::MissingTarget { what, row: row + 1, column: shorten(column) };
+        let not_number = || Cause::NotNumber { row: row + 1, column: shorten(column), value: cell.text() };
         match part {
             Part::Source if cell.is_missing() => return Err(missing("source")),
             Part::Source => {
@@ -189,7 +176,7 @@ impl Extras {
                     let entry = match cell.number() {
                         _ if cell.is_missing() => -1,
                         Some(v) if v == 1.0 || v == 0.0 || v == -1.0 => v as i8,
-                        _ => return Err(Cause::LabelEntry { row: row + 1, label: column.into(), value: cell.text() }),
+                        _ => return Err(Cause::LabelEntry { row: row + 1, label: shorten(column), value: cell.text() }),
                     };
                     place(&mut self.labels, self.target_names.len(), row, k, entry);
                 }

@@ -1,7 +1,7 @@
 //! Comma- or tab-separated text with a header, quoted fields, either line end and an optional byte order mark.
 //!
-//! Rows go straight into the final matrix. Its size is guessed from the first rows and the size of the file, so that a plain file
-//! is read without moving what was read before.
+//! Rows go straight into the final matrix. Its size is guessed from the first rows and the share of the file that they took, so that
+//! little is moved once it is there.
 
 use csv::{ByteRecord, ReaderBuilder};
 use variegate::data::{DataError, Dataset, Matrix};
@@ -12,9 +12,6 @@ use super::open::Input;
 use super::roles::{Features, Names, Request};
 use super::store;
 
-/// Rows after which the size of the matrix is guessed.
-const SAMPLE: usize = 1000;
-
 /// The part of a file column.
 enum Role {
     Feature(usize),
@@ -23,7 +20,6 @@ enum Role {
 }
 
 pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
-    let total_bytes = input.plain_bytes;
     let (source, budget) = input.budgeted();
     let mut reader =
         ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).buffer_capacity(1 << 16).from_reader(source);
@@ -46,7 +42,6 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
     let mut extras = Extras::new(request, &plan);
     let mut x: Vec<f64> = Vec::new();
     let mut row = 0;
-    let first_row_at = if named { reader.position().byte() } else { 0 };
     let mut more = !named || next(&mut reader, &mut record)?;
     while more {
         if record.len() != names.len() {
@@ -54,7 +49,7 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
             return Err(Cause::Ragged { row: row + 1, line, expected: names.len(), found: record.len() });
         }
         let start = x.len();
-        store::reserve(&mut x, width);
+        store::reserve_towards(&mut x, width, || budget.expected(start));
         x.resize(start + width, 0.0);
         let values = &mut x[start..];
         for ((cell, role), name) in record.iter().zip(&roles).zip(&names) {
@@ -65,13 +60,6 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
             }
         }
         row += 1;
-        if row == SAMPLE
-            && let Some(total) = total_bytes
-        {
-            let left = rows_left(total, reader.position().byte(), first_row_at);
-            store::reserve(&mut x, left.saturating_mul(width));
-            extras.expect(left);
-        }
         budget.renew();
         more = next(&mut reader, &mut record)?;
     }
@@ -81,12 +69,6 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
     store::trim(&mut x);
     debug_assert!(width > 0 || matches!(request.features, Features::None));
     Ok(extras.join(Matrix::try_dense(row, width, x)?, plan.names))
-}
-
-/// Rows still to come if they are as long as the first ones, with two in a hundred to spare.
-fn rows_left(total: u64, at: u64, first_row_at: u64) -> usize {
-    let a_row = (at.saturating_sub(first_row_at) as f64 / SAMPLE as f64).max(1.0);
-    (total.saturating_sub(at) as f64 / a_row * 1.02) as usize + 16
 }
 
 fn next<R: std::io::Read>(reader: &mut csv::Reader<R>, record: &mut ByteRecord) -> Result<bool, Cause> {

@@ -23,10 +23,10 @@ const BOMB_RATIO: u64 = 500;
 /// A text file that may be gzipped, which its first bytes tell.
 pub(super) struct Input {
     inner: Box<dyn BufRead>,
-    /// Size of the text, where the file is plain.
-    pub plain_bytes: Option<u64>,
     /// The text is not longer than this.
     pub most_bytes: u64,
+    taken: Rc<Cell<u64>>,
+    bytes: u64,
 }
 
 impl Input {
@@ -37,25 +37,25 @@ impl Input {
             return Err(Cause::Open(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")));
         }
         let bytes = meta.len();
-        let mut plain = BufReader::with_capacity(1 << 16, file);
+        let taken = Rc::new(Cell::new(0));
+        let mut plain = BufReader::with_capacity(1 << 16, Counted { inner: file, taken: taken.clone() });
         let start = plain.fill_buf()?;
         if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
             return Err(Cause::Utf16);
         }
-        if start.starts_with(&[0x1f, 0x8b]) {
-            let taken = Rc::new(Cell::new(0));
-            let counted = BufReader::with_capacity(1 << 16, Counted { inner: plain, taken: taken.clone() });
-            let text = Bounded { inner: MultiGzDecoder::new(counted), taken, given: 0 };
-            let inner = Box::new(BufReader::with_capacity(1 << 17, text));
-            return Ok(Self { inner, plain_bytes: None, most_bytes: bytes.saturating_mul(DEFLATE_RATIO) });
-        }
-        Ok(Self { inner: Box::new(plain), plain_bytes: Some(bytes), most_bytes: bytes })
+        let (inner, most_bytes): (Box<dyn BufRead>, u64) = if start.starts_with(&[0x1f, 0x8b]) {
+            let text = Bounded { inner: MultiGzDecoder::new(plain), taken: taken.clone(), given: 0 };
+            (Box::new(BufReader::with_capacity(1 << 17, text)), bytes.saturating_mul(DEFLATE_RATIO))
+        } else {
+            (Box::new(plain), bytes)
+        };
+        Ok(Self { inner, most_bytes, taken, bytes })
     }
 
     /// Reads bytes and fails once more than a sane record's worth came since the budget was last renewed.
     pub fn budgeted(self) -> (Budgeted, Budget) {
-        let budget = Budget(Rc::new(Cell::new(LONGEST)));
-        (Budgeted { inner: self.inner, left: budget.0.clone() }, budget)
+        let budget = Budget { left: Rc::new(Cell::new(LONGEST)), taken: self.taken, bytes: self.bytes };
+        (Budgeted { inner: self.inner, left: budget.left.clone() }, budget)
     }
 
     /// The next line without its end, or None after the last; a byte order mark is dropped.
@@ -76,7 +76,7 @@ impl Input {
     }
 }
 
-/// Counts what is taken from the compressed file.
+/// Counts what is taken from the file.
 struct Counted<R> {
     inner: R,
     taken: Rc<Cell<u64>>,
@@ -109,12 +109,30 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Bytes left for the current record.
-pub(super) struct Budget(Rc<Cell<u64>>);
+/// Bytes left for the current record, and how far the file has been read.
+pub(super) struct Budget {
+    left: Rc<Cell<u64>>,
+    taken: Rc<Cell<u64>>,
+    bytes: u64,
+}
 
 impl Budget {
     pub fn renew(&self) {
-        self.0.set(LONGEST);
+        self.left.set(LONGEST);
+    }
+
+    /// About how many entries the whole file holds if what was read so far gave `so_far`, rather too many than too few; 0 if it is
+    /// too early to say.
+    pub fn expected(&self, so_far: usize) -> usize {
+        // what lies in buffers, taken from the file and not yet seen
+        const AHEAD: u64 = 160 << 10;
+        const ENOUGH: u64 = 1 << 20;
+        let taken = self.taken.get();
+        if taken < ENOUGH {
+            return 0;
+        }
+        let share = (taken - AHEAD) as f64 / self.bytes.max(taken) as f64;
+        (so_far as f64 / share) as usize
     }
 }
 

@@ -6,8 +6,16 @@ use super::error::Cause;
 
 /// Makes room for `more` entries. Growing by a quarter, not by doubling, keeps the moment when old and new storage both exist small.
 pub(super) fn reserve<T>(values: &mut Vec<T>, more: usize) {
-    if values.capacity() - values.len() < more {
-        values.reserve_exact(more.max(values.len() / 4).max(1024));
+    reserve_towards(values, more, || 0);
+}
+
+/// The same where a guess of the final number of entries can be had: storage then moves while it is small, and once.
+pub(super) fn reserve_towards<T>(values: &mut Vec<T>, more: usize, expected: impl FnOnce() -> usize) {
+    let len = values.len();
+    if values.capacity() - len < more {
+        // a guess may not ask for endlessly more than is there
+        let guess = expected().min(len.saturating_mul(1024));
+        values.reserve_exact(more.max(guess.saturating_sub(len)).max(len / 4).max(1024));
     }
 }
 

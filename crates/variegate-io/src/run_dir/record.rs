@@ -52,11 +52,11 @@ impl RunRecord {
     pub(super) fn settings_toml(&self) -> Result<String, Box<dyn std::error::Error>> {
         let mut plan = Map::new();
         plan.insert("seed".into(), self.plan.seed.into());
-        plan.insert("chains".into(), self.plan.chains.into());
+        plan.insert("n_chains".into(), self.plan.chains.into());
         match self.plan.schedule {
             Schedule::Sample { warm_up, draws, thin } => {
-                plan.insert("warm_up".into(), warm_up.into());
-                plan.insert("draws".into(), draws.into());
+                plan.insert("n_warmup".into(), warm_up.into());
+                plan.insert("n_draws".into(), draws.into());
                 plan.insert("thin".into(), thin.into());
             }
             Schedule::Ascend { max_sweeps } => {

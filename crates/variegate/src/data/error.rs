@@ -220,7 +220,12 @@ pub enum DataError {
 /// The first few names, for messages.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 8;
-    let mut text = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    const LETTERS: usize = 40;
+    let short = |n: &String| match n.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("`{}…`", &n[..end]),
+        None => format!("`{n}`"),
+    };
+    let mut text = names.iter().take(SHOWN).map(short).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text += &format!(" and {} more", names.len() - SHOWN);
     }
@@ -238,6 +243,8 @@ mod tests {
         let known = (0..20).map(|i| format!("c{i}")).collect();
         let e = DataError::UnknownColumn { name: "agee".into(), known };
         assert!(e.to_string().ends_with("`c7` and 12 more"), "{e}");
+        let e = DataError::UnknownColumn { name: "b".into(), known: vec!["ä".repeat(50)] };
+        assert!(e.to_string().ends_with(&format!("`{}…`", "ä".repeat(40))), "{e}");
         let e = DataError::UnknownColumn { name: "a".into(), known: vec![] };
         assert!(e.to_string().ends_with("the columns are none"));
     }

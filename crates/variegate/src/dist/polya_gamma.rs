@@ -82,10 +82,7 @@ impl Tilt {
         let square = self.z * self.z;
         if self.z < GAUSSIAN_FROM {
             // y = 1/sqrt(x) has log density f(y) = -y^2/2 - z^2/(2y^2), concave on y >= EDGE: reject from a tangent
-            let touch = 1.804 + 0.04 * square; // near the best point of contact for each z; any would be exact
-            let inverse = 1.0 / (touch * touch);
-            let slope = touch * (1.0 - square * inverse * inverse);
-            let top = 0.5 * (touch * touch + square * inverse);
+            let (touch, slope, top) = tangent(square);
             loop {
                 let y = EDGE + exponential(rng) / slope;
                 let x = 1.0 / (y * y);
@@ -102,6 +99,15 @@ impl Tilt {
             }
         }
     }
+}
+
+/// Point of contact, steepness and `-f` at the contact of a tangent to `f(y) = -y^2/2 - square/(2y^2)`: near the one that is
+/// accepted most often; any would be exact.
+#[inline]
+fn tangent(square: f64) -> (f64, f64, f64) {
+    let touch = 1.804 + 0.04 * square;
+    let inverse = 1.0 / (touch * touch);
+    (touch, touch * (1.0 - square * inverse * inverse), 0.5 * (touch * touch + square * inverse))
 }
 
 /// Whether `v a_0(x)` lies below `a_0 - a_1 + a_2 - ...`, decided by as many partial sums as it takes.
@@ -248,6 +254,17 @@ mod tests {
             let ln_ratio = (4.0 / PI).ln() + rate.ln() + rate * SPLIT + crate::special::log_sum_exp(&ln_left);
             let want = 1.0 / (1.0 + ln_ratio.exp());
             assert!((Tilt::new(z).right - want).abs() <= 1e-12 * want, "z={z}: {} for {want}", Tilt::new(z).right);
+        }
+    }
+
+    /// The line lies above the log density and touches it.
+    #[test]
+    fn tangent_is_an_envelope() {
+        for z in [0.0, 0.5, 1.0, 1.5, 1.99] {
+            let (touch, slope, top) = tangent(z * z);
+            let gap = |y: f64| 0.5 * (y * y + z * z / (y * y)) - top - slope * (y - touch);
+            assert!(slope > 0.0 && gap(touch).abs() < 1e-14 && gap(touch - 1e-5) > 0.0 && gap(touch + 1e-5) > 0.0);
+            assert!((0..400).all(|i| gap(EDGE + 0.02 * i as f64) > -1e-14), "z={z}");
         }
     }
 

@@ -11,6 +11,9 @@ use super::{AnyProgram, Block, Chain, Draws, Kept, Piece, Report, Shape, Storage
 use crate::data::Dataset;
 use crate::{Error, Result};
 
+/// Far above any machine this runs on. Every thread takes memory, and a machine out of memory kills the process instead of saying so.
+const MOST_THREADS: usize = 1024;
+
 /// How long the chains run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -158,6 +161,9 @@ pub fn drive(
     storage: &mut dyn Storage,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
+    if pace.threads > MOST_THREADS {
+        return Err(Error::setting("threads", pace.threads, format!("at most {MOST_THREADS}, or 0 for all the machine has")));
+    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(pace.threads)
         .build()

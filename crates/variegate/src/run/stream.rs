@@ -89,45 +89,52 @@ const WEYL: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 pub struct Philox {
     key: [u64; 2],
     counter: [u64; 4],
-    buffer: [u64; 4],
+    /// Two steps at a time: their rounds interleave, which nearly halves the time of a word.
+    buffer: [u64; 8],
     used: usize,
 }
 
 impl Philox {
     /// A generator whose first four words are the image of `counter` under `key`.
     pub fn new(key: [u64; 2], counter: [u64; 4]) -> Self {
-        Self { key, counter, buffer: [0; 4], used: 4 }
+        Self { key, counter, buffer: [0; 8], used: 8 }
     }
 
-    #[inline]
+    #[inline(never)]
     fn refill(&mut self) {
-        self.buffer = bijection(self.key, self.counter);
-        self.counter[0] = self.counter[0].wrapping_add(1);
+        let [c0, c1, c2, c3] = self.counter;
+        let [first, second] = bijections(self.key, [self.counter, [c0.wrapping_add(1), c1, c2, c3]]);
+        self.buffer[..4].copy_from_slice(&first);
+        self.buffer[4..].copy_from_slice(&second);
+        self.counter[0] = c0.wrapping_add(2);
         self.used = 0;
     }
 
     #[inline]
     fn word(&mut self) -> u64 {
-        if self.used == 4 {
+        if self.used == 8 {
             self.refill();
         }
-        let word = self.buffer[self.used & 3];
+        let word = self.buffer[self.used & 7];
         self.used += 1;
         word
     }
 }
 
+/// Ten rounds on two counters at once.
 #[inline]
-fn bijection(mut key: [u64; 2], mut c: [u64; 4]) -> [u64; 4] {
+fn bijections(mut key: [u64; 2], mut counters: [[u64; 4]; 2]) -> [[u64; 4]; 2] {
     for round in 0..10 {
         if round > 0 {
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
-        let a = MULTIPLY[0] as u128 * c[0] as u128;
-        let b = MULTIPLY[1] as u128 * c[2] as u128;
-        c = [(b >> 64) as u64 ^ c[1] ^ key[0], b as u64, (a >> 64) as u64 ^ c[3] ^ key[1], a as u64];
+        for c in &mut counters {
+            let a = MULTIPLY[0] as u128 * c[0] as u128;
+            let b = MULTIPLY[1] as u128 * c[2] as u128;
+            *c = [(b >> 64) as u64 ^ c[1] ^ key[0], b as u64, (a >> 64) as u64 ^ c[3] ^ key[1], a as u64];
+        }
     }
-    c
+    counters
 }
 
 impl TryRng for Philox {
@@ -175,7 +182,9 @@ mod tests {
             ),
         ];
         for (key, counter, expect) in cases {
-            assert_eq!(bijection(key, counter), expect);
+            assert_eq!(bijections(key, [[1, 2, 3, 4], counter])[1], expect);
+            let mut rng = Philox::new(key, counter);
+            assert_eq!([rng.word(), rng.word(), rng.word(), rng.word()], expect);
         }
     }
 

@@ -144,7 +144,7 @@ fn a_reader_sees_one_moment_although_the_run_goes_on() {
     let whole = TOY.whole();
     for (draws, whole) in early.draws().unwrap().iter().zip(&whole.chains) {
         assert_eq!(draws.count, 4);
-        assert_eq!(draws.scalars.values, whole.draws.scalars.values[..4 * 4]);
+        assert_eq!(draws.scalars.values, whole.draws.scalars.values[..4 * 3]);
         let last = draws.components.column("draw", 0).unwrap().last().copied();
         assert!(last.is_none_or(|d| d < 4.0));
     }
@@ -176,4 +176,33 @@ fn reading_never_fails_while_runs_come_and_go() {
         }
     }
     writer.join().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_written_can_be_read_and_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = scratch();
+    let inside = folder.path().join("run");
+    drop(finished(&inside, TOY));
+    let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    allow(&inside.join(LOCK), 0o444);
+    for path in [inside.as_path(), folder.path()] {
+        allow(path, 0o555);
+    }
+    let may_anything = fs::write(folder.path().join("probe"), "").is_ok();
+    let (opened, read) = (RunDir::open(&inside), RunDir::read(&inside));
+    let (created, replaced) = (RunDir::create(folder.path().join("new"), &record(), false), RunDir::create(&inside, &record(), true));
+    for path in [folder.path(), inside.as_path()] {
+        allow(path, 0o755);
+    }
+    TOY.assert_complete(&read.unwrap());
+    if may_anything {
+        return; // permissions do not bind the superuser
+    }
+    for (outcome, name) in [(opened, "lock"), (created, "new"), (replaced, "lock")] {
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("Check that you may write there"), "{error}");
+    }
+    TOY.assert_complete(&RunDir::read(&inside).unwrap());
 }

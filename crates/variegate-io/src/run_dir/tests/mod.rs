@@ -26,7 +26,7 @@ struct Toy {
     stride: u64,
 }
 
-const TOY: Toy = Toy { width: 3, components: true, stride: 3 };
+const TOY: Toy = Toy { width: 2, components: true, stride: 3 };
 
 fn scramble(x: u64) -> u64 {
     let x = (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
