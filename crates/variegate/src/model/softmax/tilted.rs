@@ -170,9 +170,9 @@ impl Solver {
         }
         factor_packed(f, y.len())?;
         solve_packed(f, y);
-        let along = dot(y, q);
+        // the solution is orthogonal to q as the right-hand side is
         for ((d, y), q) in d.iter_mut().zip(y.iter()).zip(q.iter()) {
-            *d -= q * (y - along * q);
+            *d -= q * y;
         }
         Some(dot(d, vr))
     }

@@ -156,6 +156,27 @@ fn a_common_shift_of_the_weights_changes_only_the_prior() {
     }
 }
 
+/// Independent classes find the shift that suits the prior in one sweep, however far off they start.
+#[test]
+fn a_common_shift_is_taken_out_at_once() {
+    let (x, codes) = random(60, 2, 3, 13);
+    let data = Dataset::new(Matrix::dense(60, 2, x)).with_target(classes(&codes, 3));
+    for bound in [Bound::Double, Bound::Tilted] {
+        let s = Settings { bound, covariance: CovarianceChoice::Child, precision: Precision::Child, ..Settings::default() };
+        let p = program(&s, 3, Design::identity(2, true));
+        climb(&p, &data, 0, |chain, _| {
+            let mean = chain.global.node.mean.iter().enumerate().map(|(k, m)| m + [4.0, -2.0, 1.0][k % 3]).collect();
+            chain.global = p.state_at(mean, chain.rows(), 0).unwrap();
+            let alpha = p.prior.means(&chain.global.node.rates);
+            chain.advance(false).unwrap();
+            for j in 0..3 {
+                let pull: f64 = (0..3).map(|c| alpha[c * 3 + j] * chain.global.node.mean[c * 3 + j]).sum();
+                assert!(pull.abs() < 1e-12, "{bound:?} column {j}: {pull}");
+            }
+        });
+    }
+}
+
 #[test]
 fn sparse_rows_give_the_dense_fit() {
     let (mut x, codes) = random(40, 4, 3, 10);
