@@ -198,6 +198,8 @@ fn completions_know_the_models() {
 #[test]
 fn the_demonstration_shows_every_model() {
     let desk = Desk::new();
+    desk.write("notes.txt", "mine");
+    desk.bad("demo --out .", 1, &["not empty", "--out"]);
     let said = desk.good("demo --json --quiet");
     let found = said.json();
     for (family, found) in families().zip(found["models"].as_array().unwrap()) {

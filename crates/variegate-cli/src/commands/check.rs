@@ -57,10 +57,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 /// One check: its verdict, and a line a comparison.
 fn shown(report: &CheckReport) -> String {
     let verdict = if report.passed { "passed" } else { "FAILED" };
-    let head = format!(
-        "{} of {}: {verdict} ({} replicates, false-alarm rate {})",
-        report.check, report.subject, report.replicates, report.false_alarm_rate
-    );
+    let chance = match report.false_alarm_rate {
+        0.0 => "nothing left to chance".to_string(),
+        rate => format!("false-alarm rate {rate}"),
+    };
+    let head = format!("{} of {}: {verdict} ({} replicates, {chance})", report.check, report.subject, report.replicates);
     let mut table = Table::new(["", "expected", "observed", "statistic", "p-value", ""]);
     for c in &report.comparisons {
         let verdict = if c.passed { "ok" } else { "FAILED" };

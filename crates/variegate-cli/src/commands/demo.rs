@@ -1,6 +1,6 @@
 //! `variegate demo`: every model once, from simulated data to predictions of rows it has not seen.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet) = (options::flag(matches, "json"), options::flag(matches, "quiet"));
     let seed = matches.get_one::<u64>("seed").copied().unwrap_or(1);
     let folder = matches.get_one::<PathBuf>("out").cloned().unwrap_or_else(|| training::next_free("demo"));
+    if std::fs::read_dir(&folder).is_ok_and(|mut inside| inside.next().is_some()) {
+        bail!("`{}` is not empty: choose another folder with --out", folder.display());
+    }
     let data = folder.join("data");
     std::fs::create_dir_all(&data).with_context(|| format!("could not make the folder `{}`: choose another with --out", data.display()))?;
     let mut found = Vec::new();
@@ -81,7 +84,7 @@ fn one(family: &'static dyn Family, folder: &Path, seed: u64, quiet: bool) -> Re
     let simulation = family.configure(&Map::new())?.simulate(ROWS, &Map::new(), seed)?;
     let mut rng = Stream::new(seed, 0, Purpose::Split).rng();
     let Target::Classes(classes) = &simulation.data.target else {
-        anyhow::bail!("{name} simulates no classes: the demonstration cannot show it");
+        bail!("{name} simulates no classes: the demonstration cannot show it");
     };
     let parts = split::train_test(ROWS, HELD_OUT, Some(&classes.codes), &mut rng)?;
     let path = |part: &str| folder.join("data").join(format!("{name}-{part}.csv"));

@@ -171,7 +171,7 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     }
     if stopped {
         // also when quiet: what was begun is not done
-        eprintln!("Stopped and saved in {path} after {}. Go on with: variegate resume {path}", summary::progress(run));
+        eprintln!("Stopped and saved in {path} after {}. Go on with:\n  variegate resume {path}", summary::progress(run));
         return Ok(Exit::Stopped);
     }
     let converged = found.as_ref().is_none_or(|f| f.converged);
