@@ -21,12 +21,13 @@ pub fn packed_len(dim: usize) -> usize {
     dim * (dim + 1) / 2
 }
 
-/// Rows of a panel that suit k products of `dim` columns: as many as keep Z in cache, 512 where Z is not formed.
+/// Rows of a panel that suit k products of `dim` columns: as many as keep Z and the k numbers of each row in cache, 512 where Z is
+/// not formed.
 pub fn packed_rows(dim: usize, k: usize) -> usize {
     if !forms_products(dim, k) {
         return 512;
     }
-    (CACHED / packed_len(dim).max(1)).clamp(16, 512) / 8 * 8
+    (CACHED / packed_len(dim).max(k)).clamp(16, 512) / 8 * 8
 }
 
 /// The quadratic form xᵀMx of a square M (symmetric or not) in the packed products of x: the diagonal, and m_ij + m_ji below it.

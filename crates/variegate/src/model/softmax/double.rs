@@ -3,24 +3,17 @@
 //! Φ = γ + Σ_c [ (m_c − γ)/2 + ln 2cosh(ξ_c/2) ], ξ_c² = v_c + (m_c − γ)², with γ at its minimum. The profile in γ is strictly convex
 //! for two children or more, and its minimum lies in a bracket known beforehand. Curvature 2λ(ξ_c), slope ½ + 2λ(ξ_c)(m_c − γ).
 
-/// λ(ξ) = tanh(ξ/2)/(4ξ), ξ ≥ 0.
-fn lambda(xi: f64) -> f64 {
+/// λ(ξ) = tanh(ξ/2)/(4ξ), ξ ≥ 0, and λ'(ξ)/ξ, which is negative and −1/48 at 0.
+fn lambda(xi: f64) -> (f64, f64) {
     if xi < 1e-2 {
         let s = xi * xi;
-        return 1.0 / 8.0 - s / 96.0 + s * s / 960.0;
+        return (1.0 / 8.0 - s / 96.0 + s * s / 960.0, -1.0 / 48.0 + s / 240.0);
     }
-    (0.5 * xi).tanh() / (4.0 * xi)
-}
-
-/// λ'(ξ)/ξ, negative, −1/48 at 0.
-fn lambda_slope(xi: f64) -> f64 {
-    if xi < 1e-2 {
-        return -1.0 / 48.0 + xi * xi / 240.0;
-    }
-    // ξ/(2cosh²(ξ/2)) written with e^{−ξ}, which cannot overflow
+    // all from e^{−ξ}, which cannot overflow: tanh(ξ/2) = (1−e)/(1+e), 1/cosh²(ξ/2) = 4e/(1+e)²
     let e = (-xi).exp();
-    let sech2 = 4.0 * e / ((1.0 + e) * (1.0 + e));
-    (0.5 * xi * sech2 - (0.5 * xi).tanh()) / (4.0 * xi * xi * xi)
+    let scale = 1.0 / (1.0 + e);
+    let tanh = (1.0 - e) * scale;
+    (tanh / (4.0 * xi), (2.0 * xi * e * scale * scale - tanh) / (4.0 * xi * xi * xi))
 }
 
 /// γ at the minimum of the bound: Newton, with bisection whenever a step leaves the bracket or does not halve.
@@ -35,10 +28,9 @@ pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
         let (mut first, mut second) = (1.0 - 0.5 * s, 0.0);
         for (&m, &v) in m.iter().zip(v) {
             let away = gamma - m;
-            let xi = away.hypot(v.max(0.0).sqrt());
-            let l = 2.0 * lambda(xi);
-            first += l * away;
-            second += l + 2.0 * lambda_slope(xi) * away * away;
+            let (l, slope) = lambda((away * away + v).sqrt());
+            first += 2.0 * l * away;
+            second += 2.0 * (l + slope * away * away);
         }
         if first.is_nan() || first.abs() <= 1e-13 * s {
             break; // flat here: any γ gives a bound, and this one is as good as the best
@@ -67,8 +59,8 @@ pub fn row(m: &[f64], v: &[f64], slope: &mut [f64], curvature: &mut [f64]) -> f6
     let mut phi = gamma;
     for (((&m, &v), s), k) in m.iter().zip(v).zip(slope).zip(curvature) {
         let away = m - gamma;
-        let xi = away.hypot(v.max(0.0).sqrt());
-        let l = 2.0 * lambda(xi);
+        let xi = (away * away + v).sqrt();
+        let l = 2.0 * lambda(xi).0;
         phi += 0.5 * (away + xi) + (-xi).exp().ln_1p();
         *s = 0.5 + l * away;
         *k = l;
@@ -115,15 +107,17 @@ mod tests {
 
     #[test]
     fn lambda_joins_its_series() {
-        for (a, b) in [(lambda(1e-2 - 1e-15), lambda(1e-2)), (lambda_slope(1e-2 - 1e-15), lambda_slope(1e-2))] {
-            assert!((a - b).abs() < 1e-9 * a.abs(), "{a} {b}");
+        let (below, above) = (lambda(1e-2 - 1e-15), lambda(1e-2));
+        for (a, b) in [(below.0, above.0), (below.1, above.1)] {
+            assert!((a - b).abs() < 1e-8 * a.abs(), "{a} {b}");
         }
         let h = 1e-5;
         for xi in [1e-3, 0.3, 2.0, 30.0] {
-            let numeric = (lambda(xi + h) - lambda(xi - h)) / (2.0 * h) / xi;
-            assert!((lambda_slope(xi) - numeric).abs() < 1e-6 * (1e-3 + numeric.abs()), "{xi}");
+            let numeric = (lambda(xi + h).0 - lambda(xi - h).0) / (2.0 * h) / xi;
+            assert!((lambda(xi).0 - (0.5 * xi).tanh() / (4.0 * xi)).abs() < 1e-13);
+            assert!((lambda(xi).1 - numeric).abs() < 1e-6 * (1e-3 + numeric.abs()), "{xi}");
         }
-        assert!(lambda_slope(2000.0).is_finite());
+        assert!(lambda(2000.0).1.is_finite());
     }
 
     proptest! {

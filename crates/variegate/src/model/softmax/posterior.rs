@@ -221,6 +221,7 @@ impl Posterior for SoftmaxPosterior {
         };
         let alpha = match self.settings.precision {
             super::Precision::Fixed => format!("fixed at {}", self.settings.prior_precision),
+            _ if self.alpha.is_empty() => "given for the bias; there is nothing else".to_string(),
             p => {
                 let (low, high) = self.alpha.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &a| (l.min(a), h.max(a)));
                 if self.alpha.len() == 1 { format!("{}: {low:.4}", p.word()) } else { format!("{}: {low:.4} to {high:.4}", p.word()) }

@@ -57,8 +57,11 @@ pub(super) fn draw_class(weights: &[f64], row: &[f64], classes: usize, rng: &mut
     found.unwrap_or(classes - 1) as u32
 }
 
-/// A draw of weights and labels without a row of every class could not be fitted, so it is put back, at most this often.
-const TRIES: u64 = 1000;
+/// A draw of weights and labels without a row of every class could not be fitted, so it is put back: up to a thousand times, less
+/// often for large data.
+fn tries(rows: usize, columns: usize, classes: usize) -> u64 {
+    (100_000_000 / (rows * (columns + 1) * classes).max(1)).clamp(20, 1000) as u64
+}
 
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     let (columns, classes) = (request.columns, request.classes);
@@ -67,7 +70,7 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     let mut rng = stream.item(0).rng();
     let values: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
     let (mut weights, mut codes) = (Vec::new(), Vec::new());
-    for attempt in 1..=TRIES {
+    for attempt in 1..=tries(rows, columns, classes) {
         let mut rng = stream.item(attempt).rng();
         weights = draw_weights(settings, classes, &design, &mut rng)?;
         codes = values.chunks_exact(columns).map(|row| draw_class(&weights, row, classes, &mut rng)).collect::<Vec<u32>>();

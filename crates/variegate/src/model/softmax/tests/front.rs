@@ -164,6 +164,26 @@ fn hostile_data_give_a_finite_fit() {
 }
 
 #[test]
+fn a_bound_that_is_not_finite_ends_the_fit_at_the_last_good_state() {
+    let data = five(&[0, 0, 1, 1, 1], 2);
+    for bound in [Bound::Tilted, Bound::Double] {
+        let p = program(&Settings { bound, ..Settings::default() }, 2, Design::identity(1, false));
+        climb(&p, &data, 1, |chain, _| {
+            let before = chain.global.clone();
+            chain.global.stats.gradient.0[0] = f64::INFINITY;
+            let report = chain.advance(false).unwrap();
+            assert!(report.converged && report.objective == before.bound);
+            assert_eq!(chain.global.outcome, vb::Outcome::Numerical);
+            assert_eq!(chain.global.node, before.node);
+            let schema =
+                Schema { columns: vec![], classes: vec!["a".into(), "b".into()], counts: vec![2.0, 3.0], design: p.design.clone() };
+            let summary = SoftmaxPosterior::new(&schema, &Settings::default(), vec![1.0], &chain.global, 2).unwrap().summary();
+            assert!(!summary.converged && summary.notes[0].contains("numerical"));
+        });
+    }
+}
+
+#[test]
 fn two_moons_are_learned_and_uncertainty_counts() {
     // two bent classes: a linear boundary gets most of it, and probabilities from few rows are less sure than plug-in ones
     let noise = pseudo(400, 12);
