@@ -76,8 +76,12 @@ impl SoftmaxPosterior {
     fn contrast(&self, direction: &[f64], weight: &[f64]) -> (f64, f64) {
         let (dim, len) = (direction.len(), packed_len(direction.len()));
         let mean = self.mean.chunks_exact(dim).zip(weight).map(|(w, a)| a * dot(w, direction)).sum();
-        let products: Vec<f64> = (0..dim).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|(i, j)| direction[i] * direction[j]).collect();
-        let form = |k: usize| dot(&self.forms[k * len..(k + 1) * len], &products);
+        // all directions but the intercept's have one entry: reading whole forms would cost O(D²) a coefficient
+        let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
+        let products: Vec<(usize, f64)> = (used.iter().enumerate())
+            .flat_map(|(n, &i)| used[..=n].iter().map(move |&j| (packed_len(i) + j, direction[i] * direction[j])))
+            .collect();
+        let form = |k: usize| products.iter().map(|&(at, product)| self.forms[k * len + at] * product).sum::<f64>();
         let mut variance = 0.0;
         for (c, a) in weight.iter().enumerate() {
             variance += a * a * form(self.covariance.diagonal(c));
