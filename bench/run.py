@@ -37,7 +37,7 @@ def ours(name, **options):
 
 def polya_gamma():
     rows = []
-    draws, repeats = 200_000, 6
+    draws, repeats = 20_000, 60
     for c in ["0", "1", "4", "20", "mix"]:
         sides = {"variegate": [], "default": [], "devroye": []}
         means = {}
@@ -66,14 +66,14 @@ def polya_gamma():
 
 def von_mises_fisher():
     rows = []
-    for dimension, kappa, draws in [(3, 10.0, 50_000), (100, 50.0, 5_000), (1000, 500.0, 1_000)]:
+    for dimension, kappa, draws in [(3, 10.0, 20_000), (100, 50.0, 2_000), (1000, 500.0, 1_000)]:
         sides = {"variegate": [], "scipy": []}
         cosines = {}
         for _ in range(ROUNDS):
-            figures = ours("von-mises-fisher", dimension=dimension, kappa=kappa, draws=draws, repeats=5)
+            figures = ours("von-mises-fisher", dimension=dimension, kappa=kappa, draws=draws, repeats=10)
             sides["variegate"] += figures["seconds"]["times"]
             cosines["variegate"] = figures["mean_cosine"]
-            times, cosines["scipy"] = peers.von_mises_fisher(dimension, kappa, draws, 5)
+            times, cosines["scipy"] = peers.von_mises_fisher(dimension, kappa, draws, 3 if dimension == 1000 else 10)
             sides["scipy"] += times
         rate = {side: draws / min(times) for side, times in sides.items()}
         rows.append(
@@ -93,7 +93,7 @@ def von_mises_fisher():
 
 
 def logistic():
-    figures = ours("logistic", rows=100_000, columns=50, repeats=60, sweeps=2, threads="1,2")
+    figures = ours("logistic", rows=100_000, columns=50, repeats=150, sweeps=1, threads="1,2")
     table = ["| threads | sweeps a second (best) | median | gain by best | gain by median |", "|---|---|---|---|---|"]
     for lane in figures["lanes"]:
         table.append(
