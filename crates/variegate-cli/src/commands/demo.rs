@@ -28,7 +28,7 @@ pub fn command() -> Command {
             options::json(),
             options::quiet(),
         ])
-        .after_help("Examples:\n  variegate demo\n  variegate demo --out /tmp/demo --seed 3")
+        .after_help("Examples:\n  variegate demo\n  variegate demo --out try/demo --seed 3")
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {

@@ -14,6 +14,7 @@ pub use posterior::LogisticPosterior;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::columns::{column_warnings, preview};
 use super::{Family, Fit, Kind, Model, Posterior, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, Design, Needs, Scaling, Target, TargetKind};
@@ -182,11 +183,7 @@ impl Model for LogisticModel {
                 design.dim()
             )));
         }
-        let mut warnings = Vec::new();
-        if !dropped.is_empty() {
-            let names: Vec<String> = dropped.iter().map(|&j| data.column_name(j)).collect();
-            warnings.push(format!("left out {} constant column(s): {}", names.len(), preview(&names)));
-        }
+        let warnings = column_warnings(data, &dropped, s.standardize);
         let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), design };
         Ok(Box::new(LogisticFit::new(s, schema, warnings)))
     }
@@ -203,12 +200,6 @@ impl Model for LogisticModel {
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
         crate::check::check(&check::Subject, effort, seed, progress)
     }
-}
-
-/// At most five names, then how many more.
-fn preview(names: &[String]) -> String {
-    let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
 }
 
 struct LogisticFit {

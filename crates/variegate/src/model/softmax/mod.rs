@@ -36,6 +36,7 @@ pub use vb::{State, Vb};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::columns::column_warnings;
 use super::{Family, Fit, Kind, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
@@ -255,19 +256,7 @@ impl Model for SoftmaxModel {
         let scaling = Scaling { center: s.standardize, scale: s.standardize, intercept: true, drop_constant: true };
         let (design, dropped) = Design::fit(&data.x, data.weights.as_deref(), scaling);
         self.check_size(counts.len(), design.dim())?;
-        let mut warnings = Vec::new();
-        let names = |which: Vec<usize>| preview(&which.into_iter().map(|j| data.column_name(j)).collect::<Vec<_>>());
-        if !dropped.is_empty() {
-            warnings.push(format!("left out {} constant column(s): {}", dropped.len(), names(dropped)));
-        }
-        if !s.standardize {
-            let (measured, _) = Design::fit(&data.x, data.weights.as_deref(), Scaling::default());
-            let odd = |sd: f64| !(1e-3..=1e3).contains(&sd);
-            let odd: Vec<usize> = measured.kept.iter().zip(&measured.scale).filter(|(_, sd)| odd(**sd)).map(|(&j, _)| j as usize).collect();
-            if !odd.is_empty() {
-                warnings.push(format!("a standard deviation below 0.001 or above 1000 without `standardize`: {}", names(odd)));
-            }
-        }
+        let mut warnings = column_warnings(data, &dropped, s.standardize);
         if s.bound == Bound::Double && s.covariance == CovarianceChoice::Joint {
             warnings.push(
                 "with the double bound a joint covariance has no entries between classes: `child` gives the same fit and was used".into(),
@@ -314,12 +303,6 @@ impl SoftmaxModel {
             covariance.word()
         )))
     }
-}
-
-/// At most five names, then how many more.
-fn preview(names: &[String]) -> String {
-    let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
 }
 
 struct SoftmaxFit {
