@@ -102,6 +102,12 @@ pub fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
     clear_wide_registers();
 }
 
+/// Runs a loop compiled for the widest vector instructions of this processor. Worth it for plain loops over many numbers that
+/// call nothing; sums keep their order, so the bits are those of ordinary code.
+pub fn wide<R>(f: impl FnOnce() -> R) -> R {
+    faer::traits::pulp::Arch::new().dispatch(f)
+}
+
 /// Copies the lower triangle of a (d×d) onto its upper one.
 pub fn mirror_lower(a: &mut [f64], d: usize) {
     for i in 0..d {

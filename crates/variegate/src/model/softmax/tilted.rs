@@ -55,9 +55,10 @@ impl Solver {
         softmax(&mut self.a);
         let mut phi = self.evaluate(m, v);
         for _ in 0..MOST_STEPS {
-            let Some(promise) = self.step(v) else { break };
-            if self.d.iter().all(|d| d.abs() < tolerance) {
-                // the last step is not evaluated any more: a + d is the softmax there up to its square, as the quadratic model is Φ
+            let Some((promise, reach)) = self.step(v) else { break };
+            if reach < 0.1 * tolerance.sqrt() || self.d.iter().all(|d| d.abs() < tolerance) {
+                // the last step is not evaluated any more: a + d is the softmax there up to the square of what the step does to the
+                // logits, and Φ is its quadratic model up to the cube
                 for ((p, a), d) in self.p.iter_mut().zip(&self.a).zip(&self.d) {
                     *p = (a + d).max(0.0);
                 }
@@ -106,8 +107,9 @@ impl Solver {
         softmax(&mut self.p) + 0.5 * half
     }
 
-    /// Newton's d, and (p − a)ᵀVd: twice what the quadratic model promises. `None` where V is not a covariance to working accuracy.
-    fn step(&mut self, v: Spread<'_>) -> Option<f64> {
+    /// Newton's d with (p − a)ᵀVd, twice what the quadratic model promises, and the largest entry of Vd. `None` where V is not a
+    /// covariance to working accuracy.
+    fn step(&mut self, v: Spread<'_>) -> Option<(f64, f64)> {
         match v {
             Spread::Child(v) => Some(self.child_step(v)),
             Spread::Joint(v) => self.joint_step(v),
@@ -116,7 +118,7 @@ impl Solver {
 
     /// J is diagonal plus rank one, T − p(pv)ᵀ with T = 1 + pv. In Sherman and Morrison's inverse the denominator
     /// 1 − Σ p²v/(1+pv) is Σ p/(1+pv), where nothing cancels.
-    fn child_step(&mut self, v: &[f64]) -> f64 {
+    fn child_step(&mut self, v: &[f64]) -> (f64, f64) {
         let (mut top, mut bottom) = (0.0, 0.0);
         for ((((d, y), &p), &a), &v) in self.d.iter_mut().zip(&mut self.y).zip(&self.p).zip(&self.a).zip(v) {
             let pv = p * v;
@@ -127,17 +129,18 @@ impl Solver {
             bottom += *y;
         }
         let scale = top / bottom;
-        let mut promise = 0.0;
+        let (mut promise, mut reach) = (0.0, 0.0f64);
         for ((((d, y), &p), &a), &v) in self.d.iter_mut().zip(&self.y).zip(&self.p).zip(&self.a).zip(v) {
             *d += scale * y;
             promise += (p - a) * v * *d;
+            reach = reach.max((v * *d).abs());
         }
-        promise
+        (promise, reach)
     }
 
     /// diag p − ppᵀ = BBᵀ with B = Q(I − qqᵀ), q = √p, Q = diag q, so J⁻¹r = r − B (I + BᵀVB)⁻¹ BᵀVr: a positive definite solve.
-    fn joint_step(&mut self, v: &[f64]) -> Option<f64> {
-        let Self { a, p, d, vr, root: q, y, factor: f, .. } = self;
+    fn joint_step(&mut self, v: &[f64]) -> Option<(f64, f64)> {
+        let Self { a, p, d, va, vr, root: q, y, factor: f, .. } = self;
         for ((d, &p), &a) in d.iter_mut().zip(p.iter()).zip(a.iter()) {
             *d = p - a;
         }
@@ -174,7 +177,8 @@ impl Solver {
         for ((d, y), q) in d.iter_mut().zip(y.iter()).zip(q.iter()) {
             *d -= q * y;
         }
-        Some(dot(d, vr))
+        mul_packed(v, d, va);
+        Some((dot(d, vr), va.iter().fold(0.0, |reach, u| reach.max(u.abs()))))
     }
 }
 
