@@ -5,8 +5,10 @@
 //! made dense: with u the scaled raw row and b = (−mean/scale, 1), the standardised row is x̃ = u + b, and every product below
 //! is expanded in u and b.
 
+mod blocks;
 mod packed;
 
+pub use blocks::{blocks_len, blocks_rows, runs};
 pub use packed::{pack_form, packed_len, packed_rows};
 
 use serde::{Deserialize, Serialize};

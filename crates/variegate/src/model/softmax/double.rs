@@ -4,7 +4,7 @@
 //! for two children or more, and its minimum lies in a bracket known beforehand. Curvature 2λ(ξ_c), slope ½ + 2λ(ξ_c)(m_c − γ).
 
 /// λ(ξ) = tanh(ξ/2)/(4ξ), ξ ≥ 0, and λ'(ξ)/ξ, which is negative and −1/48 at 0.
-fn lambda(xi: f64) -> (f64, f64) {
+pub fn lambda(xi: f64) -> (f64, f64) {
     if xi < 1e-2 {
         let s = xi * xi;
         return (1.0 / 8.0 - s / 96.0 + s * s / 960.0, -1.0 / 48.0 + s / 240.0);

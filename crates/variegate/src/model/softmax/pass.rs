@@ -1,0 +1,524 @@
+//! What rows are asked and what they report: the one visit behind every ascent.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use super::bound::{RowBound, Solver};
+use super::gather::Gathered;
+use super::layout::Layout;
+use super::node::Covariance;
+use super::tree::Tree;
+use super::vb::Vb;
+use super::walk::Walk;
+use crate::data::Design;
+use crate::data::X;
+use crate::data::design::{Panel, PanelScratch, blocks_rows, packed_len, packed_rows};
+use crate::merge_fields;
+use crate::run::{Block, Sum};
+
+/// What the rows need to know of q.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct View<'a> {
+    /// Means of all units, then of the linear models of the leaves, one a row.
+    pub mean: Cow<'a, [f64]>,
+    /// Quadratic forms of all nodes, then of the leaves.
+    pub forms: Cow<'a, [f64]>,
+    /// Σ_q ½(E ln τ_q − ln 2π) of each leaf, then E τ_q of each leaf and output.
+    pub noise: Cow<'a, [f64]>,
+    /// Basis of low-rank covariances, one direction a row; empty without them.
+    pub basis: Cow<'a, [f64]>,
+    /// Inverse temperature.
+    pub beta: f64,
+    /// Rows to leave out.
+    pub fold: Option<Fold>,
+}
+
+/// One part of the rows, chosen by a hash of their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fold {
+    /// Which part.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+impl Fold {
+    /// Whether a row belongs to this part.
+    pub fn holds(self, row: u64) -> bool {
+        // the finaliser of splitmix64: neighbouring rows go to unrelated parts
+        let mut z = row.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % u64::from(self.of) == u64::from(self.index)
+    }
+}
+
+/// What the rows are asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask<'a> {
+    /// Log likelihood and gradient at these weights (and log noise precisions).
+    Likelihood {
+        /// The tree.
+        tree: Cow<'a, Tree>,
+        /// Its parameters, as `map.rs` lays them out.
+        weights: Cow<'a, [f64]>,
+        /// Rows to leave out.
+        fold: Option<Fold>,
+    },
+    /// Bound, gradient and curvature at this q.
+    Bound {
+        /// The tree.
+        tree: Cow<'a, Tree>,
+        /// q.
+        view: View<'a>,
+    },
+    /// Products of the curvature at this q with one vector a unit.
+    Products {
+        /// The tree.
+        tree: Cow<'a, Tree>,
+        /// q.
+        view: View<'a>,
+        /// The vectors.
+        vectors: Cow<'a, [f64]>,
+    },
+    /// Σ w x̃ (x̃ᵀp) for some vectors p.
+    Spread {
+        /// The vectors, one a row.
+        probes: Cow<'a, [f64]>,
+    },
+    /// ½ Σ w x̃x̃ᵀ, packed.
+    Gram {
+        /// Rows to leave out.
+        fold: Option<Fold>,
+    },
+    /// Some rows, chosen by a hash of their numbers.
+    Gather {
+        /// How many of each class (or in all, for real outcomes).
+        each: usize,
+        /// Names the choice.
+        key: u64,
+    },
+    /// For each leaf, the sum of shares, of x̃ and of x̃x̃ᵀ weighted by them.
+    Scatter {
+        /// The tree.
+        tree: Cow<'a, Tree>,
+        /// q.
+        view: View<'a>,
+    },
+    /// Expected log likelihood under the exact softmax, by sampling.
+    Tight {
+        /// The tree.
+        tree: Cow<'a, Tree>,
+        /// q.
+        view: View<'a>,
+        /// Names the draws.
+        key: u64,
+    },
+    /// Log loss and errors of the rows of a fold, under posterior means of probabilities.
+    HeldOut {
+        /// The tree.
+        tree: Cow<'a, Tree>,
+        /// q, fitted without the fold.
+        view: View<'a>,
+    },
+}
+
+/// What the rows report; which fields are filled in depends on the question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TreeStats {
+    /// Curvature of all nodes, then Gram matrices of the leaves, as the forms are laid out.
+    pub curvature: Sum<Vec<f64>>,
+    /// Gradient of all units, then Σ r e x̃ of the leaves, one vector a row.
+    pub gradient: Sum<Vec<f64>>,
+    /// The rows' part of the objective.
+    pub value: Sum<f64>,
+    /// Sum of shares of each leaf.
+    pub shares: Sum<Vec<f64>>,
+    /// Σ r e² of each leaf and output.
+    pub squares: Sum<Vec<f64>>,
+    /// Rows that were asked for.
+    pub gathered: Gathered,
+}
+merge_fields!(TreeStats, curvature, gradient, value, shares, squares, gathered);
+
+/// What a block keeps from one visit of a sweep to the next: curvatures of its rows, for products with them. Made anew where
+/// missing, so it is never saved.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Local {
+    #[serde(skip)]
+    curvature: Vec<f64>,
+}
+
+/// Buffers of a visit.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(super) panel: PanelScratch,
+    projected: PanelScratch,
+    pub(super) m: Vec<f64>,
+    pub(super) v: Vec<f64>,
+    gradient: Vec<f64>,
+    curvature: Vec<f64>,
+    part: Vec<f64>,
+    along: Vec<f64>,
+    norm: Vec<f64>,
+    residual: Vec<f64>,
+    pub(super) walk: Walk,
+    solver: Solver,
+}
+
+/// Real outcome of a row, standardised.
+pub(super) struct Outcomes<'a> {
+    values: &'a [f64],
+    mean: &'a [f64],
+    scale: &'a [f64],
+}
+
+impl Outcomes<'_> {
+    pub(super) fn get(&self, row: usize, q: usize) -> f64 {
+        (self.values[row * self.mean.len() + q] - self.mean[q]) / self.scale[q]
+    }
+}
+
+/// Rows of a panel that suit a layout.
+pub(super) fn panel_rows(layout: &Layout) -> usize {
+    layout
+        .nodes
+        .iter()
+        .map(|n| match n.covariance {
+            Covariance::Blocks(width) => blocks_rows(layout.dim, width),
+            Covariance::LowRank(_) => 512,
+            _ => packed_rows(layout.dim, layout.forms),
+        })
+        .min()
+        .unwrap_or_else(|| packed_rows(layout.dim, layout.forms.max(1)))
+}
+
+/// Products of the rows of a panel with forms and weights, whatever the form of the covariances.
+pub(super) struct Products<'a> {
+    projected: &'a mut PanelScratch,
+    part: &'a mut Vec<f64>,
+    along: &'a mut Vec<f64>,
+    norm: &'a mut Vec<f64>,
+}
+
+impl Products<'_> {
+    /// Prepares Qᵀx̃ and ‖x̃‖² where a covariance of the layout needs them.
+    fn project(&mut self, panel: &mut Panel<'_>, layout: &Layout, basis: &[f64]) {
+        if let Some(rank) = layout.rank() {
+            self.along.resize(panel.rows() * rank, 0.0);
+            panel.mul_t(basis, rank, self.along);
+            self.norm.resize(panel.rows(), 0.0);
+            panel.block_quadratics(1, &vec![1.0; layout.dim], 1, self.norm);
+        }
+    }
+
+    /// v (n×K): the forms of every row. Rounding can leave one that is a variance just below 0; callers clip.
+    fn quadratics(&mut self, panel: &mut Panel<'_>, layout: &Layout, forms: &[f64], v: &mut [f64]) {
+        let (n, dim, all) = (panel.rows(), layout.dim, layout.forms);
+        if !layout.needs_products() {
+            panel.quadratics(forms, all, v);
+            return;
+        }
+        let leaves = (layout.leaf_form(), layout.gaussians(), layout.matrices - layout.gaussians() * packed_len(dim)..layout.matrices);
+        let nodes = layout.nodes.iter().map(|node| (node.first_form, node.forms, node.matrices.clone(), node.covariance));
+        for (first, k, matrices, covariance) in nodes.chain([(leaves.0, leaves.1, leaves.2, Covariance::Child)]) {
+            if k == 0 {
+                continue;
+            }
+            self.part.resize(n * k, 0.0);
+            let part = &mut self.part[..n * k];
+            let forms = &forms[matrices];
+            match covariance {
+                Covariance::Blocks(width) => panel.block_quadratics(width, forms, k, part),
+                Covariance::LowRank(rank) => {
+                    let len = packed_len(rank) + 1;
+                    let packed: Vec<f64> = forms.chunks_exact(len).flat_map(|f| &f[..len - 1]).copied().collect();
+                    let design = Design::identity(rank, false);
+                    design.panel(X::Dense { rows: n, cols: rank, values: self.along }, self.projected).quadratics(&packed, k, part);
+                    for (part, norm) in part.chunks_exact_mut(k).zip(self.norm.iter()) {
+                        part.iter_mut().zip(forms.chunks_exact(len)).for_each(|(p, f)| *p += f[len - 1] * norm);
+                    }
+                }
+                _ => panel.quadratics(forms, k, part),
+            }
+            for (v, part) in v.chunks_exact_mut(all).zip(part.chunks_exact(k)) {
+                v[first..first + k].copy_from_slice(part);
+            }
+        }
+    }
+
+    /// out += Σ_n c_n x̃x̃ᵀ in the layout of the forms, for weights c (n×K).
+    fn grams_add(&mut self, panel: &mut Panel<'_>, layout: &Layout, c: &[f64], out: &mut [f64]) {
+        let (n, dim, all) = (panel.rows(), layout.dim, layout.forms);
+        if !layout.needs_products() {
+            panel.weighted_grams_add(c, all, out);
+            return;
+        }
+        let leaves = (layout.leaf_form(), layout.gaussians(), layout.matrices - layout.gaussians() * packed_len(dim)..layout.matrices);
+        let nodes = layout.nodes.iter().map(|node| (node.first_form, node.forms, node.matrices.clone(), node.covariance));
+        for (first, k, matrices, covariance) in nodes.chain([(leaves.0, leaves.1, leaves.2, Covariance::Child)]) {
+            if k == 0 {
+                continue;
+            }
+            self.part.resize(n * k, 0.0);
+            for (c, part) in c.chunks_exact(all).zip(self.part.chunks_exact_mut(k)) {
+                part.copy_from_slice(&c[first..first + k]);
+            }
+            let (part, out) = (&self.part[..n * k], &mut out[matrices]);
+            match covariance {
+                Covariance::Blocks(width) => panel.block_grams_add(width, part, k, out),
+                Covariance::LowRank(rank) => {
+                    let len = packed_len(rank) + 1;
+                    let mut packed = vec![0.0; k * (len - 1)];
+                    let design = Design::identity(rank, false);
+                    let x = X::Dense { rows: n, cols: rank, values: self.along };
+                    design.panel(x, self.projected).weighted_grams_add(part, k, &mut packed);
+                    for (out, packed) in out.chunks_exact_mut(len).zip(packed.chunks_exact(len - 1)) {
+                        out.iter_mut().zip(packed).for_each(|(o, p)| *o += p);
+                    }
+                    for (part, norm) in part.chunks_exact(k).zip(self.norm.iter()) {
+                        out.chunks_exact_mut(len).zip(part).for_each(|(o, c)| o[len - 1] += c * norm);
+                    }
+                }
+                _ => panel.weighted_grams_add(part, k, out),
+            }
+        }
+    }
+}
+
+impl Vb {
+    /// Weight of a row: its own, its class's, and nothing in a fold that is left out.
+    pub(super) fn weight(&self, block: &Block<'_>, i: usize, fold: Option<Fold>) -> f64 {
+        if fold.is_some_and(|f| f.holds(block.first_row + i as u64)) {
+            return 0.0;
+        }
+        let class = if self.class_weight.is_empty() { 1.0 } else { self.class_weight[block.y.classes()[i] as usize] };
+        block.weight(i) * class
+    }
+
+    pub(super) fn outcomes<'a>(&'a self, block: &Block<'a>) -> Outcomes<'a> {
+        Outcomes { values: block.y.real(), mean: &self.y_mean, scale: &self.y_scale }
+    }
+
+    /// Bounds of the nodes of a row into the walk, and log densities of its leaves. `v` are the row's forms, `curvature` gets K.
+    fn solve_row(&self, layout: &Layout, view: &View<'_>, m: &[f64], v: &mut [f64], residual: &[f64], solver: &mut Solver, walk: &mut Walk, curvature: &mut [f64], class: u32) {
+        for (number, node) in layout.nodes.iter().enumerate() {
+            let logits = node.first_logit..node.first_logit + node.width();
+            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut walk.z[logits.clone()]);
+            if !node.reaches.is_empty() && !node.reaches[class as usize] {
+                walk.phi[number] = 0.0;
+                curvature[node.first_form..node.first_form + node.forms].fill(0.0);
+                continue;
+            }
+            let (v, k): (&mut [f64], &mut [f64]) = if node.forms == 0 {
+                // the curvature of Böhning's bound at the root is the same for all rows: see `Vb::evaluate`
+                (&mut [0.0], &mut [0.0])
+            } else {
+                let at = node.first_form..node.first_form + node.forms;
+                (&mut v[at.clone()], &mut curvature[at])
+            };
+            if node.bound == RowBound::TiltedJoint {
+                (0..node.width()).for_each(|c| v[packed_len(c) + c] = v[packed_len(c) + c].max(0.0));
+            } else {
+                v.iter_mut().for_each(|v| *v = v.max(0.0));
+            }
+            walk.phi[number] = solver.row(node.bound, &walk.z[logits.clone()], v, &mut walk.slope[logits], k);
+        }
+        let outputs = layout.outputs;
+        for leaf in 0..layout.gaussians() {
+            let precisions = &view.noise[layout.gaussians() + leaf * outputs..][..outputs];
+            let spread = v[layout.leaf_form() + leaf].max(0.0) * outputs as f64;
+            let squares: f64 = precisions.iter().zip(&residual[leaf * outputs..]).map(|(t, e)| t * e * e).sum();
+            walk.density[leaf] = view.noise[leaf] - 0.5 * (squares + spread);
+        }
+    }
+
+    /// Calls `f(first row, rows of the panel, panel, m, v, …)` for every panel of a block, with means and forms of its rows.
+    pub(super) fn for_view(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch, mut f: impl FnMut(usize, PanelView<'_, '_>)) {
+        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver } = scratch;
+        walk.resize(layout);
+        let (vectors, forms) = (layout.vectors(), layout.forms);
+        let mut products = Products { projected, part, along, norm };
+        let height = panel_rows(layout);
+        let mut first = 0;
+        while first < block.rows() {
+            let n = height.min(block.rows() - first);
+            for (buffer, width) in [(&mut *m, vectors), (&mut *v, forms), (&mut *gradient, vectors), (&mut *curvature, forms)] {
+                buffer.resize(n * width, f64::NAN);
+            }
+            residual.resize(layout.gaussians() * layout.outputs, 0.0);
+            let mut panel = self.design.panel(block.x.slice(first..first + n), buffers);
+            panel.mul_t(&view.mean, vectors, m);
+            products.project(&mut panel, layout, &view.basis);
+            products.quadratics(&mut panel, layout, &view.forms, v);
+            f(first, PanelView { rows: n, panel, m, v, gradient, curvature, residual, walk, solver, products: &mut products });
+            first += n;
+        }
+    }
+
+    /// Bound of the rows of a block.
+    pub(super) fn visit_bound(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch) -> TreeStats {
+        let (units, vectors, forms) = (layout.units, layout.vectors(), layout.forms);
+        let outputs = layout.outputs;
+        let keep = layout.needs_products();
+        local.curvature.clear();
+        let mut stats = TreeStats {
+            curvature: Sum(vec![0.0; layout.matrices]),
+            gradient: Sum(vec![0.0; vectors * layout.dim]),
+            shares: Sum(vec![0.0; layout.leaves.len()]),
+            squares: Sum(vec![0.0; layout.gaussians() * outputs]),
+            ..TreeStats::default()
+        };
+        let y = self.outcomes(block);
+        self.for_view(layout, view, block, scratch, |first, rows| {
+            let PanelView { rows: n, mut panel, m, v, gradient, curvature, residual, walk, solver, products } = rows;
+            for i in 0..n {
+                let gradient = &mut gradient[i * vectors..(i + 1) * vectors];
+                let curvature = &mut curvature[i * forms..(i + 1) * forms];
+                let w = self.weight(block, first + i, view.fold);
+                if w == 0.0 {
+                    gradient.fill(0.0);
+                    curvature.fill(0.0);
+                    continue;
+                }
+                let (m, v) = (&m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
+                for (at, e) in residual.iter_mut().enumerate() {
+                    *e = y.get(first + i, at % outputs) - m[units + at];
+                }
+                let class = block.y.classes().get(first + i).copied().unwrap_or(0);
+                self.solve_row(layout, view, m, v, residual, solver, walk, curvature, class);
+                stats.value.0 += w * walk.up(layout, class, view.beta);
+                walk.down(layout, class, view.beta);
+                for (number, node) in layout.nodes.iter().enumerate() {
+                    let reach = w * walk.reach[number];
+                    let logits = node.first_logit..node.first_logit + node.width();
+                    for (share, slope) in walk.share[logits.clone()].iter_mut().zip(&walk.slope[logits.clone()]) {
+                        *share = w * *share - reach * slope;
+                    }
+                    node.units_of(&walk.share[logits], &mut gradient[node.first_unit..node.first_unit + node.units]);
+                    curvature[node.first_form..node.first_form + node.forms].iter_mut().for_each(|c| *c *= reach);
+                }
+                for (sum, share) in stats.shares.0.iter_mut().zip(&walk.leaf) {
+                    *sum += w * share;
+                }
+                for leaf in 0..layout.gaussians() {
+                    let share = w * walk.leaf[leaf];
+                    curvature[layout.leaf_form() + leaf] = share;
+                    for q in leaf * outputs..(leaf + 1) * outputs {
+                        gradient[units + q] = share * residual[q];
+                        stats.squares.0[q] += share * residual[q] * residual[q];
+                    }
+                }
+            }
+            products.grams_add(&mut panel, layout, curvature, &mut stats.curvature.0);
+            panel.t_mul_add(gradient, vectors, &mut stats.gradient.0);
+            if keep {
+                local.curvature.extend_from_slice(curvature);
+            }
+        });
+        stats
+    }
+
+    /// Σ c x̃(x̃ᵀd) for one direction a unit, with the curvatures c at this q.
+    pub(super) fn visit_products(&self, layout: &Layout, view: &View<'_>, vectors: &[f64], block: &Block<'_>, local: &mut Local, scratch: &mut Scratch) -> TreeStats {
+        if local.curvature.len() != block.rows() * layout.forms {
+            self.visit_bound(layout, view, block, local, scratch);
+        }
+        let units = layout.units;
+        let Scratch { panel: buffers, m, .. } = scratch;
+        let mut gradient = vec![0.0; units * layout.dim];
+        let height = panel_rows(layout);
+        let mut first = 0;
+        while first < block.rows() {
+            let n = height.min(block.rows() - first);
+            m.resize(n * units, 0.0);
+            let mut panel = self.design.panel(block.x.slice(first..first + n), buffers);
+            panel.mul_t(vectors, units, m);
+            for (i, m) in m.chunks_exact_mut(units).enumerate() {
+                let c = &local.curvature[(first + i) * layout.forms..];
+                for node in &layout.nodes {
+                    let partial = node.covariance.needs_products();
+                    for u in 0..node.units {
+                        // nodes with whole matrices solve by them
+                        m[node.first_unit + u] *= if partial { c[node.first_form + u] } else { 0.0 };
+                    }
+                }
+            }
+            panel.t_mul_add(m, units, &mut gradient);
+            first += n;
+        }
+        TreeStats { gradient: Sum(gradient), ..TreeStats::default() }
+    }
+
+    /// Σ w x̃ (x̃ᵀp) for some vectors p.
+    pub(super) fn visit_spread(&self, probes: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> TreeStats {
+        let dim = self.design.dim();
+        let k = probes.len() / dim;
+        let Scratch { panel: buffers, m, .. } = scratch;
+        m.resize(block.rows() * k, 0.0);
+        let mut panel = self.design.panel(block.x, buffers);
+        panel.mul_t(probes, k, m);
+        for (i, m) in m.chunks_exact_mut(k).enumerate() {
+            let w = self.weight(block, i, None);
+            m.iter_mut().for_each(|m| *m *= w);
+        }
+        let mut gradient = vec![0.0; k * dim];
+        panel.t_mul_add(m, k, &mut gradient);
+        TreeStats { gradient: Sum(gradient), ..TreeStats::default() }
+    }
+
+    /// ½ Σ w x̃x̃ᵀ.
+    pub(super) fn visit_gram(&self, fold: Option<Fold>, block: &Block<'_>, scratch: &mut Scratch) -> TreeStats {
+        let mut curvature = vec![0.0; packed_len(self.design.dim())];
+        let weights: Vec<f64> = (0..block.rows()).map(|i| 0.5 * self.weight(block, i, fold)).collect();
+        self.design.panel(block.x, &mut scratch.panel).weighted_grams_add(&weights, 1, &mut curvature);
+        TreeStats { curvature: Sum(curvature), ..TreeStats::default() }
+    }
+}
+
+impl Vb {
+    /// Calls `f(row of the panel, its weight, share of each leaf)` for every row that counts, and gives the panel back.
+    pub(super) fn for_shares<'a>(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        block: &Block<'_>,
+        first: usize,
+        rows: PanelView<'a, '_>,
+        mut f: impl FnMut(usize, f64, &[f64]),
+    ) -> Panel<'a> {
+        let PanelView { rows: n, panel, m, v, curvature, residual, walk, solver, .. } = rows;
+        let (vectors, forms, outputs) = (layout.vectors(), layout.forms, layout.outputs);
+        let y = self.outcomes(block);
+        for i in 0..n {
+            let w = self.weight(block, first + i, view.fold);
+            if w == 0.0 {
+                continue;
+            }
+            let (m, v) = (&m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
+            for (at, e) in residual.iter_mut().enumerate() {
+                *e = y.get(first + i, at % outputs) - m[layout.units + at];
+            }
+            let class = block.y.classes().get(first + i).copied().unwrap_or(0);
+            self.solve_row(layout, view, m, v, residual, solver, walk, &mut curvature[i * forms..(i + 1) * forms], class);
+            walk.up(layout, class, view.beta);
+            walk.down(layout, class, view.beta);
+            f(i, w, &walk.leaf);
+        }
+        panel
+    }
+}
+
+/// A panel with what was computed of its rows, and buffers for what will be.
+pub(super) struct PanelView<'a, 'p> {
+    pub(super) rows: usize,
+    pub(super) panel: Panel<'a>,
+    pub(super) m: &'a [f64],
+    pub(super) v: &'a mut [f64],
+    pub(super) gradient: &'a mut [f64],
+    pub(super) curvature: &'a mut [f64],
+    pub(super) residual: &'a mut [f64],
+    pub(super) walk: &'a mut Walk,
+    pub(super) solver: &'a mut Solver,
+    products: &'a mut Products<'p>,
+}
