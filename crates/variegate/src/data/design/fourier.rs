@@ -155,12 +155,12 @@ mod tests {
         let f = Fourier::new(&Design::identity(12, false), 5000, width, 3);
         let z: Vec<f64> = f.frequency.iter().map(|v| v * TAU * width).collect();
         let score = |values: &mut dyn Iterator<Item = f64>, mean: f64, variance: f64| {
-            let (mut n, mut sum) = (0.0, 0.0);
+            let (mut n, mut sum) = (0.0f64, 0.0);
             values.for_each(|v| {
                 n += 1.0;
                 sum += v - mean;
             });
-            let score: f64 = sum / (variance * n as f64).sqrt();
+            let score: f64 = sum / (variance * n).sqrt();
             assert!(score.abs() < 4.5, "{score}");
         };
         score(&mut z.iter().copied(), 0.0, 1.0);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fourier::Fourier;
-use super::moments::{Column, Moments};
+use super::moments::Moments;
 use super::polynomial::Polynomial;
 use super::{DROPPED, Design, Kind, Panel, PanelScratch};
 use crate::data::{InputMap, Matrix, Scaling, X};
@@ -148,12 +148,11 @@ impl Mapped {
         }
     }
 
-    /// A feature counts as constant if its values differ by no more than the rounding of its inputs can make them differ. Such a
-    /// column (the square of an input with two values of equal weight, say) would turn rounding into signal once it is scaled.
-    fn constant(&self, column: &Column) -> bool {
+    /// Part of its size by which rounding of the inputs can change a feature. One that varies no more counts as constant: the square
+    /// of an input with two values of equal weight, say, would turn rounding into signal once it is scaled.
+    fn rounding(&self) -> f64 {
         let shift = self.inputs.mean.iter().zip(&self.inputs.scale).map(|(m, s)| (m / s).abs()).fold(0.0, f64::max);
-        let rounding = 64.0 * f64::EPSILON * (1.0 + shift);
-        column.high - column.low <= rounding * column.high.abs().max(column.low.abs()) || column.sd < f64::MIN_POSITIVE
+        64.0 * f64::EPSILON * (1.0 + shift)
     }
 }
 
@@ -188,6 +187,7 @@ impl Design {
             let last = (first + MEASURED).min(x.rows());
             mapped.for_rows(x.slice(first..last), &mut scratch, |i, row| moments.add(weights.map_or(1.0, |w| w[first + i]), row));
         }
+        let rounding = mapped.rounding();
         let mut design = Self { raw_cols: x.cols(), ..Self::identity(0, options.intercept) };
         for (at, column) in moments.finish().unwrap_or_default().iter().enumerate() {
             if !(column.mean.is_finite() && column.sd.is_finite()) {
@@ -195,7 +195,8 @@ impl Design {
                     "the columns of the input map {map} are too large to compute with: standardise the inputs, or choose another map"
                 )));
             }
-            let constant = mapped.constant(column);
+            let size = column.low.abs().max(column.high.abs());
+            let constant = column.high - column.low <= rounding * size || column.sd < f64::MIN_POSITIVE;
             if constant && options.drop_constant {
                 continue;
             }
