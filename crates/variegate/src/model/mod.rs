@@ -239,7 +239,12 @@ pub fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
                 full[..values.len()].copy_from_slice(values);
                 f(first, count, X::Dense { rows: PREDICT_PANEL, cols, values: &full });
             }
-            // sparse products go row by row and need no filling up
+            // sparse products go row by row, but an input map makes dense panels of sparse rows
+            X::Csr { cols, indptr, indices, values } if count < PREDICT_PANEL => {
+                let mut full = indptr.to_vec();
+                full.resize(PREDICT_PANEL + 1, indptr[count]);
+                f(first, count, X::Csr { cols, indptr: &full, indices, values });
+            }
             _ => f(first, count, run),
         }
         first += count;

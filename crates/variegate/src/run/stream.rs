@@ -29,6 +29,8 @@ pub enum Purpose {
     Split = 7,
     /// Checks of samplers.
     Check = 8,
+    /// Random features of inputs.
+    Features = 9,
 }
 
 /// The name of a random stream.
