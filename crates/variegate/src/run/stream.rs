@@ -29,6 +29,8 @@ pub enum Purpose {
     Split = 7,
     /// Checks of samplers.
     Check = 8,
+    /// Inside `Program::offspring`.
+    Offspring = 9,
 }
 
 /// The name of a random stream.
@@ -47,6 +49,11 @@ impl Stream {
     /// The first stream of a chain for a purpose.
     pub fn new(seed: u64, chain: u32, purpose: Purpose) -> Self {
         Self { seed, chain, purpose, sweep: 0, visit: 0, block: 0, item: 0 }
+    }
+
+    /// Number of the chain.
+    pub fn chain(&self) -> u32 {
+        self.chain
     }
 
     /// Same place, other purpose.
