@@ -55,10 +55,10 @@ impl RunDir {
     /// Adds what the chains did.
     fn add(&mut self, pieces: &[Piece]) -> Result<()> {
         let mut next = self.next()?;
+        self.check_numbers(pieces)?;
         for piece in pieces {
             self.check_follows(piece)?;
         }
-        self.check_numbers(pieces)?;
         tables::extend_columns(&mut next.columns, pieces).map_err(|detail| self.unlike(detail))?;
 
         for kind in Segment::ALL {
