@@ -31,6 +31,8 @@ pub enum Purpose {
     Check = 8,
     /// Random features of inputs.
     Features = 9,
+    /// Inside `Program::offspring`.
+    Offspring = 10,
 }
 
 /// The name of a random stream.
@@ -49,6 +51,11 @@ impl Stream {
     /// The first stream of a chain for a purpose.
     pub fn new(seed: u64, chain: u32, purpose: Purpose) -> Self {
         Self { seed, chain, purpose, sweep: 0, visit: 0, block: 0, item: 0 }
+    }
+
+    /// Number of the chain.
+    pub fn chain(&self) -> u32 {
+        self.chain
     }
 
     /// Same place, other purpose.
