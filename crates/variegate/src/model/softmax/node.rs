@@ -235,7 +235,18 @@ impl Node {
         Ok(self.moments_of(layout, &self.factors()?, basis, beta))
     }
 
+    /// Blocks of P⁻¹ as packed forms, in the layout of P.
+    pub fn unit_forms(&self, basis: &[f64]) -> Result<Vec<f64>, NotPositiveDefinite> {
+        Ok(self.spread(&self.factors()?, basis, 1.0).0)
+    }
+
     fn moments_of(&self, layout: &NodeLayout, found: &Factors, basis: &[f64], beta: f64) -> Moments {
+        let (forms, variance, entropy) = self.spread(found, basis, beta);
+        Moments { forms: self.row_forms(layout, forms), variance, entropy }
+    }
+
+    /// Blocks of P⁻¹ as packed forms, variances of all weights, and the entropy divided by β.
+    fn spread(&self, found: &Factors, basis: &[f64], beta: f64) -> (Vec<f64>, Vec<f64>, f64) {
         let (u, dim) = (self.units, self.dim);
         let (len, factors) = (self.covariance.matrix_len(dim), &found.factors);
         let mut forms = vec![0.0; self.covariance.count(u) * len];
@@ -295,7 +306,7 @@ impl Node {
             ln_det += (u * dim) as f64 * beta.ln();
         }
         let entropy = 0.5 * ((u * dim) as f64 * (1.0 + (2.0 * PI).ln()) - ln_det) / beta;
-        Moments { forms: self.row_forms(layout, forms), variance, entropy }
+        (forms, variance, entropy)
     }
 
     /// The forms that the rows of a node ask for, from those of P⁻¹.

@@ -17,7 +17,7 @@ use crate::merge_fields;
 use crate::run::{Block, Sum};
 
 /// What the rows need to know of q.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct View<'a> {
     /// Means of all units, then of the linear models of the leaves, one a row.
     pub mean: Cow<'a, [f64]>,
@@ -164,6 +164,16 @@ pub struct Scratch {
     residual: Vec<f64>,
     pub(super) walk: Walk,
     solver: Solver,
+}
+
+impl Scratch {
+    /// v (n×K): the forms of every row of a panel.
+    pub(super) fn quadratics(&mut self, panel: &mut Panel<'_>, layout: &Layout, view: &View<'_>, v: &mut [f64]) {
+        let Self { projected, part, along, norm, .. } = self;
+        let mut products = Products { projected, part, along, norm };
+        products.project(panel, layout, &view.basis);
+        products.quadratics(panel, layout, &view.forms, v);
+    }
 }
 
 /// Real outcome of a row, standardised.

@@ -21,7 +21,7 @@ const SHRUNK: f64 = 1e-4;
 const ROUNDS: usize = 12;
 
 /// Solutions of (A + C)d = gradient − Aμ for every unit of the nodes that need them; zeros elsewhere.
-pub fn directions(program: &Vb, layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
+pub fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
     let dim = layout.dim;
     let mut d = vec![0.0; layout.units * dim];
     let (mut residual, mut alpha, mut diagonal) = (d.clone(), d.clone(), vec![1.0; layout.units * dim]);

@@ -62,8 +62,6 @@ pub struct Vb {
     pub map_penalty: f64,
     /// Ascent ends when a sweep gains less than this (or than 1e-8 of the bound).
     pub tol: f64,
-    /// Most sweeps of an ascent.
-    pub max_iter: u64,
     /// Whether ascents are annealed.
     pub anneal: bool,
     /// Which structures are tried, and how one is chosen.
@@ -385,7 +383,7 @@ impl Vb {
         let mut visits = self.anneal_stage(&layout, state, rows, stream)?;
         state.ascents += 1;
         let Some(q) = state.q.clone() else { return Ok(visits) };
-        let directions = if layout.needs_products() { products::directions(self, &layout, state, &q, rows)? } else { Vec::new() };
+        let directions = if layout.needs_products() { products::directions(&layout, state, &q, rows)? } else { Vec::new() };
         let damped = layout.needs_damping();
         let mut rho = if damped { (2.0 * state.step).min(1.0) } else { 1.0 };
         loop {
@@ -523,8 +521,12 @@ impl Program for Vb {
     /// An ascent keeps no draws.
     fn draw(&self, _: &State, _: &mut Draws) {}
 
-    fn offspring(&self, finished: &[State], stream: Stream) -> Result<Vec<State>> {
-        let mut next = self.search.next(self, finished);
+    fn offspring(&self, finished: &mut dyn Iterator<Item = Result<State>>, stream: Stream) -> Result<Vec<State>> {
+        if self.search.is_over_at_once() {
+            return Ok(Vec::new());
+        }
+        let finished = finished.collect::<Result<Vec<_>>>()?;
+        let mut next = self.search.next(self, &finished);
         for (i, state) in next.iter_mut().enumerate() {
             state.key = stream.item(i as u64).rng().next_u64();
         }

@@ -81,6 +81,12 @@ impl Search {
         !matches!(&self.policy, Policy::All(structures) if structures.len() == 1)
     }
 
+    /// Whether nothing can follow from the first generation: one fit of one structure.
+    pub fn is_over_at_once(&self) -> bool {
+        let alone = matches!(&self.policy, Policy::All(structures) if structures.iter().all(Structure::is_concave));
+        alone && self.criterion != Criterion::Cv
+    }
+
     /// Whether components are split, so that fits must say along which axes.
     pub fn splits(&self) -> bool {
         matches!(self.policy, Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. })
