@@ -16,6 +16,7 @@ mod quadrature;
 mod truncated_beta;
 mod truncated_normal;
 mod von_mises_fisher;
+mod von_mises_fisher_sphere;
 
 #[cfg(test)]
 mod testing;
