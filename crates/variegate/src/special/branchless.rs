@@ -86,10 +86,7 @@ pub(crate) fn sin_cos_quarters(t: f64) -> (f64, f64) {
     const SINE: [f64; 8] = circle_terms(3, -1.0);
     const COSINE: [f64; 7] = circle_terms(4, 1.0);
     let sine = a + a * (z * polynomial(SINE, z));
-    let half = 0.5 * z;
-    // 1 - z/2 is rounded; what that loses goes to the small terms
-    let lead = 1.0 - half;
-    let cosine = lead + (((1.0 - lead) - half) + z * z * polynomial(COSINE, z));
+    let cosine = 1.0 - (0.5 * z - z * z * polynomial(COSINE, z));
     (sine, cosine)
 }
 
