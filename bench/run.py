@@ -67,16 +67,15 @@ def polya_gamma():
 def von_mises_fisher():
     rows = []
     # in three dimensions SciPy works on whole arrays, so its rate depends on whether they fit the cache: show both
-    for dimension, kappa, draws in [(3, 10.0, 20_000), (3, 10.0, 1_000_000), (100, 50.0, 2_000), (1000, 500.0, 1_000)]:
+    cases = [(3, 10.0, 20_000, 60), (3, 10.0, 1_000_000, 10), (100, 50.0, 2_000, 10), (1000, 500.0, 1_000, 3)]
+    for dimension, kappa, draws, repeats in cases:
         sides = {"variegate": [], "scipy": []}
         cosines = {}
         for _ in range(ROUNDS):
-            figures = ours("von-mises-fisher", dimension=dimension, kappa=kappa, draws=draws, repeats=10)
+            figures = ours("von-mises-fisher", dimension=dimension, kappa=kappa, draws=draws, repeats=repeats)
             sides["variegate"] += figures["seconds"]["times"]
             cosines["variegate"] = figures["mean_cosine"]
-            times, cosines["scipy"] = peers.von_mises_fisher(
-                dimension, kappa, draws, 10 if draws * dimension < 500_000 else 3
-            )
+            times, cosines["scipy"] = peers.von_mises_fisher(dimension, kappa, draws, repeats)
             sides["scipy"] += times
         rate = {side: draws / min(times) for side, times in sides.items()}
         rows.append(

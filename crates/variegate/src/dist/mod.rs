@@ -17,6 +17,7 @@ mod student_t;
 mod truncated_beta;
 mod truncated_normal;
 mod von_mises_fisher;
+mod von_mises_fisher_sphere;
 
 #[cfg(test)]
 mod testing;
