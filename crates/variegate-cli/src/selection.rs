@@ -75,7 +75,7 @@ impl Structures {
             size if size >= 10.0 => 2,
             _ => 4,
         };
-        let cell = |r: &Row| r.figures[j].map_or_else(|| "-".to_string(), |v| format!("{v:.decimals$}"));
+        let cell = |r: &Row| r.figures[j].map_or_else(|| "-".to_string(), |v| format!("{:.decimals$}", v + 0.0));
         std::iter::once(self.headings[j].clone()).chain(self.rows.iter().map(cell)).collect()
     }
 }
