@@ -146,7 +146,7 @@ class TreeClassifier(TreeEstimator, FamilyClassifier):
             raise ValueError(f"`y` has the shape {y.shape}, but there are {rows} rows")
         known = np.isin(y, self.classes_)
         if not known.all():
-            raise ValueError(f"`y` holds {y[~known][0]!r}, which is not one of the classes of the fit")
+            raise ValueError(f"`y` holds {y[~known].tolist()[0]!r}, which is not one of the classes of the fit")
         return np.searchsorted(self.classes_, y).astype(np.uint32), [str(c) for c in self.classes_.tolist()]
 
     def predict_proba_std(self, X):
