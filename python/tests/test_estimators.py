@@ -8,15 +8,14 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import REGRESSORS, SMALL
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conftest import REGRESSORS, SMALL
 from variegate import _core
-
 
 RUN = ["random_state", "threads", "block_rows", "out", "progress"]
 SEARCH = {"n_init", "n_vb", "anneal", "criterion", "generations", "relevance", "folds"}
@@ -263,7 +262,20 @@ def random_value(rng, setting):
         case "number" | "optional number":
             return float(np.exp(rng.normal(scale=20)))
         case "text" | "optional text" | "nested":
-            texts = ["auto", "none", "child", "2", "all:2", "diag", "lowrank:1", "polynomial:2", "fourier:3", None, [2, 1], "1,2"]
+            texts = [
+                "auto",
+                "none",
+                "child",
+                "2",
+                "all:2",
+                "diag",
+                "lowrank:1",
+                "polynomial:2",
+                "fourier:3",
+                None,
+                [2, 1],
+                "1,2",
+            ]
             return texts[rng.integers(len(texts))]
         case "word":
             words = setting["allowed"].removeprefix("one of ").split(", ")

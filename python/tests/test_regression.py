@@ -102,7 +102,9 @@ def test_units_of_outcomes_do_not_matter(bent):
     b = MixtureOfExpertsRegressor(experts=2, **FEW).fit(X, 1000 * Y[:, 0] + 7)
     np.testing.assert_allclose(b.predict(X), 1000 * a.predict(X) + 7, rtol=1e-4)
     np.testing.assert_allclose(b.predict_dist(X).sd, 1000 * a.predict_dist(X).sd, rtol=1e-3)
-    np.testing.assert_allclose(b.log_density(X, 1000 * Y[:, 0] + 7), a.log_density(X, Y[:, 0]) - np.log(1000), atol=1e-2)
+    np.testing.assert_allclose(
+        b.log_density(X, 1000 * Y[:, 0] + 7), a.log_density(X, Y[:, 0]) - np.log(1000), atol=1e-2
+    )
 
 
 def test_weights_sparse_rows_and_repeats(bent):

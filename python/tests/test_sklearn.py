@@ -1,8 +1,8 @@
 """The contract of scikit-learn, check by check."""
 
+from conftest import REGRESSORS, SMALL
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from conftest import REGRESSORS, SMALL
 from variegate import (
     BayesianLogisticRegression,
     HierarchicalMixtureOfExpertsClassifier,

@@ -19,8 +19,9 @@ _KINDS = {
 _OWN = {
     "subclasses": (
         "int, sequence of int, str or None",
-        'Subclasses of each class: one number for all classes, a number a class in the order of `classes_`, or "auto", '
-        '"auto:MOST" (greedy splits and deletions), "compressive:LARGEST" or "all:LARGEST" to search; None is one each.',
+        "Subclasses of each class: one number for all classes, a number a class in the order of `classes_`, or "
+        '"auto", "auto:MOST" (greedy splits and deletions), "compressive:LARGEST" or "all:LARGEST" to search; None is '
+        "one each.",
     ),
     "experts": (
         "int, str or None",
@@ -36,7 +37,8 @@ _OWN = {
     "input_map": (
         "str, transformer or None",
         'Features made of the inputs: "polynomial:3", "fourier:100", "fourier:100:0.6", or any object with `fit` and '
-        "`transform`, which is cloned, fitted to the rows and kept as `input_map_`. None takes the columns as they are.",
+        "`transform`, which is cloned, fitted to the rows and kept as `input_map_`. None takes the columns as they "
+        "are.",
     ),
     "class_weight": (
         '"balanced", dict or None',
@@ -108,7 +110,7 @@ def documented(cls):
     """Fill in `{parameters}` and `{attributes}` in the docstring of an estimator."""
     if cls.__doc__ is not None:  # python -OO
         table = {s["name"]: s for s in _core.family_info(cls._family)["settings"]}
-        parameters = [p for p in inspect.signature(cls).parameters.values()]
+        parameters = inspect.signature(cls).parameters.values()
         text = "\n".join(_entry(p, table.get(p.name)) for p in parameters)
         cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text).replace("{attributes}", _ATTRIBUTES)
     return cls

@@ -243,7 +243,7 @@ pub fn table() -> Vec<Setting> {
         setting(
             "gates",
             Kind::Nested { form: GATES, admits: |v| GatesValue(v.clone()).read().is_some() },
-            "Tree of gates over experts, for example [\"expert\", [\"expert\", \"expert\"]]; nothing is none",
+            "Tree of gates over experts, for example [\"expert\", [\"expert\", \"expert\"]]; nothing leaves it out",
         ),
         setting("inference", Kind::Word(&["vb", "gibbs", "map"]), "Variational Bayes, exact draws, or penalised maximum likelihood"),
         setting("preset", Kind::Word(&["best", "paper"]), "Defaults of the others; paper is double, child, child, one ascent"),
