@@ -9,8 +9,9 @@
 //!
 //! for nodes a, b that look alike, and T = 1 for leaves. Where q_a is a product over children this is a product of permanents, one for each
 //! set of children alike; else matchings are gone through one by one, up to [`MOST_MATCHINGS`]. Beyond those q_a is replaced by the product
-//! of its marginals, and with more than [`MOST_ALIKE`] children alike the value is 0: a low value in both cases, and said to be one. Only
-//! weights of nodes are looked at: precisions and Gaussian leaves could tell copies better apart, so leaving them out lowers the value too.
+//! q' of its marginals: the difference that makes is KL(mixture of q ‖ mixture of q') − KL(q ‖ q') ≤ 0, since divergences are convex.
+//! With more than [`MOST_ALIKE`] children alike the value is 0. Either is a low value, and said to be one. Only weights of nodes
+//! are looked at: precisions and Gaussian leaves could tell copies better apart, so leaving them out lowers the value too.
 
 use super::layout::{Layout, Logits, NodeLayout};
 use super::node::{Covariance, Factors, Node};
@@ -49,7 +50,8 @@ pub fn ln_effective(layout: &Layout, tree: &Tree, nodes: &[Node], basis: &[f64],
     let mut sum = 0.0;
     for draw in 0..DRAWS {
         let mut rng = Stream::new(key, 0, Purpose::Score).item(draw).rng();
-        let weights = nodes.iter().zip(&found).zip(&layout.nodes).map(|((n, f), l)| seen(l, n.draw(f, basis, &mut rng), layout.dim)).collect();
+        let weights =
+            nodes.iter().zip(&found).zip(&layout.nodes).map(|((n, f), l)| seen(l, n.draw(f, basis, &mut rng), layout.dim)).collect();
         let copies = Copies { parts: &parts, weights, basis };
         sum += (0..parts.len()).map(|v| copies.original(v)).sum::<f64>() - copies.all(0, 0);
     }
@@ -145,7 +147,12 @@ impl Copies<'_> {
             Density::Apart(node, found) => {
                 let dim = node.dim;
                 let density = |c: usize, to: usize| node.unit_ln_density(found, self.basis, c, &w[to * dim..(to + 1) * dim]);
-                let table = |g: &[usize], h: &[usize]| g.iter().flat_map(|&c| h.iter().map(move |&to| (c, to))).map(|(c, to)| density(c, to) + below(c, to)).collect::<Vec<_>>();
+                let table = |g: &[usize], h: &[usize]| {
+                    g.iter()
+                        .flat_map(|&c| h.iter().map(move |&to| (c, to)))
+                        .map(|(c, to)| density(c, to) + below(c, to))
+                        .collect::<Vec<_>>()
+                };
                 groups().map(|(g, h)| ln_permanent(g.len(), &table(g, h))).sum()
             }
             Density::Together(node) => {
@@ -238,3 +245,6 @@ fn ln_permanent(k: usize, a: &[f64]) -> f64 {
     }
     sums[(1 << k) - 1]
 }
+
+#[cfg(test)]
+pub(super) mod tests;

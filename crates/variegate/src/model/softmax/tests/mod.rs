@@ -3,6 +3,7 @@
 mod front;
 mod invariants;
 mod oracles;
+mod search;
 mod trees;
 
 use serde_json::{Map, Value};
