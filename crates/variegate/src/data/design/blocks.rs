@@ -129,8 +129,7 @@ impl Panel<'_> {
                 }
                 for c in 0..k {
                     for_pairs(dim, width, |at, j, l| {
-                        out[c * len + at] +=
-                            linear[j * k + c] * shift[l] + shift[j] * linear[l * k + c] + total[c] * shift[j] * shift[l];
+                        out[c * len + at] += linear[j * k + c] * shift[l] + shift[j] * linear[l * k + c] + total[c] * shift[j] * shift[l];
                     });
                 }
             }

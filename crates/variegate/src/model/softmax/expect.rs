@@ -308,8 +308,8 @@ fn normalise(p: &mut [f64]) {
 mod tests {
     use super::*;
     use crate::model::softmax::layout::Shape;
-    use crate::model::softmax::{Bound, Covariance, Precision};
     use crate::model::softmax::tree::{Coding, Outcome, Structure};
+    use crate::model::softmax::{Bound, Covariance, Precision};
 
     const M: [f64; 3] = [0.3, -1.2, 2.0];
     const V: [f64; 3] = [0.5, 1.5, 0.8];
@@ -322,8 +322,14 @@ mod tests {
     }
 
     fn layout(structure: Structure, classes: usize, covariance: Covariance) -> Layout {
-        let shape =
-            Shape { bound: Bound::Tilted, covariance: Some(covariance), precision: Precision::Fixed, gamma: (1.0, 1.0), fixed: 1.0, bias: None };
+        let shape = Shape {
+            bound: Bound::Tilted,
+            covariance: Some(covariance),
+            precision: Precision::Fixed,
+            gamma: (1.0, 1.0),
+            fixed: 1.0,
+            bias: None,
+        };
         let outcome = Outcome::Classes(classes);
         Layout::for_prediction(&structure.tree(outcome, Coding::Full), &shape, outcome, 1)
     }

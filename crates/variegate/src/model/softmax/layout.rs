@@ -223,14 +223,13 @@ impl Layout {
                 RowBound::TiltedChild | RowBound::Double => s,
             };
             let length = forms * covariance.matrix_len(dim);
-            let own = branch.children.iter().map(|c| matches!(c, Child::Leaf(l) if tree.leaves[*l] != Leaf::Gaussian)).all(|own| own).then(|| {
+            let emits = |c: &Child| matches!(c, Child::Leaf(l) if tree.leaves[*l] != Leaf::Gaussian);
+            let own = branch.children.iter().all(emits).then(|| {
                 let class = |child: &Child| match child {
                     Child::Leaf(leaf) => tree.leaves[*leaf],
                     Child::Node(_) => Leaf::Gaussian,
                 };
-                (0..classes as u32)
-                    .map(|c| (0..s).filter(|place| class(&branch.children[*place]) == Leaf::Class(c)).collect())
-                    .collect()
+                (0..classes as u32).map(|c| (0..s).filter(|place| class(&branch.children[*place]) == Leaf::Class(c)).collect()).collect()
             });
             layout.nodes.push(NodeLayout {
                 children: branch.children.clone(),

@@ -70,7 +70,14 @@ impl Objective<'_> {
 
 impl Vb {
     /// Log likelihood of the rows of a block and its gradient.
-    pub(super) fn visit_likelihood(&self, layout: &Layout, at: &[f64], fold: Option<Fold>, block: &Block<'_>, scratch: &mut Scratch) -> TreeStats {
+    pub(super) fn visit_likelihood(
+        &self,
+        layout: &Layout,
+        at: &[f64],
+        fold: Option<Fold>,
+        block: &Block<'_>,
+        scratch: &mut Scratch,
+    ) -> TreeStats {
         let (n, vectors, outputs) = (block.rows(), layout.vectors(), layout.outputs);
         let weights = vectors * layout.dim;
         let Scratch { panel, m, walk, .. } = scratch;

@@ -314,12 +314,16 @@ impl SoftmaxFit {
             if program.shape.bound == Bound::Jj
                 && let Some(wide) = tree.nodes.iter().find(|n| n.children.len() > 2)
             {
-                let allowed = format!("`tilted`, `double` or `bohning`: {} has a node of {} children", structure.describe(), wide.children.len());
+                let allowed =
+                    format!("`tilted`, `double` or `bohning`: {} has a node of {} children", structure.describe(), wide.children.len());
                 return Err(Error::setting("bound", "jj", allowed));
             }
             let layout: Layout = program.layout(&tree);
             // the precisions of a joint covariance have more numbers than the forms of its rows
-            let joint = layout.nodes.iter().map(|n| if n.covariance == Covariance::Joint { (n.units * dim).saturating_mul(n.units * dim) } else { 0 });
+            let joint = layout
+                .nodes
+                .iter()
+                .map(|n| if n.covariance == Covariance::Joint { (n.units * dim).saturating_mul(n.units * dim) } else { 0 });
             let numbers = layout.matrices.max(joint.max().unwrap_or(0));
             if numbers > MOST_NUMBERS {
                 let advice = match vb::covariance_of(&layout) {

@@ -339,7 +339,14 @@ impl Node {
     }
 
     /// A step of length ρ from what the rows reported of this node, then the best precisions for the new weights.
-    pub fn step(&mut self, layout: &NodeLayout, stats: RowStats<'_>, rho: f64, basis: &[f64], beta: f64) -> Result<Moments, NotPositiveDefinite> {
+    pub fn step(
+        &mut self,
+        layout: &NodeLayout,
+        stats: RowStats<'_>,
+        rho: f64,
+        basis: &[f64],
+        beta: f64,
+    ) -> Result<Moments, NotPositiveDefinite> {
         // bounds that are quadratic in the weights have their optimum a full step away
         let rho = if layout.bound.needs_damping() { rho } else { 1.0 };
         let alpha = layout.prior.means(&self.rates, beta);

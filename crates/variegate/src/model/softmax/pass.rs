@@ -317,7 +317,18 @@ impl Vb {
     }
 
     /// Bounds of the nodes of a row into the walk, and log densities of its leaves. `v` are the row's forms, `curvature` gets K.
-    fn solve_row(&self, layout: &Layout, view: &View<'_>, m: &[f64], v: &mut [f64], residual: &[f64], solver: &mut Solver, walk: &mut Walk, curvature: &mut [f64], class: u32) {
+    fn solve_row(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        m: &[f64],
+        v: &mut [f64],
+        residual: &[f64],
+        solver: &mut Solver,
+        walk: &mut Walk,
+        curvature: &mut [f64],
+        class: u32,
+    ) {
         for (number, node) in layout.nodes.iter().enumerate() {
             let logits = node.first_logit..node.first_logit + node.width();
             node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut walk.z[logits.clone()]);
@@ -350,7 +361,14 @@ impl Vb {
     }
 
     /// Calls `f(first row, rows of the panel, panel, m, v, …)` for every panel of a block, with means and forms of its rows.
-    pub(super) fn for_view(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch, mut f: impl FnMut(usize, PanelView<'_, '_>)) {
+    pub(super) fn for_view(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        block: &Block<'_>,
+        scratch: &mut Scratch,
+        mut f: impl FnMut(usize, PanelView<'_, '_>),
+    ) {
         let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver } = scratch;
         walk.resize(layout);
         let (vectors, forms) = (layout.vectors(), layout.forms);
@@ -373,7 +391,14 @@ impl Vb {
     }
 
     /// Bound of the rows of a block.
-    pub(super) fn visit_bound(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch) -> TreeStats {
+    pub(super) fn visit_bound(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+    ) -> TreeStats {
         let (units, vectors, forms) = (layout.units, layout.vectors(), layout.forms);
         let outputs = layout.outputs;
         let keep = layout.needs_products();
@@ -436,7 +461,15 @@ impl Vb {
     }
 
     /// Σ c x̃(x̃ᵀd) for one direction a unit, with the curvatures c at this q.
-    pub(super) fn visit_products(&self, layout: &Layout, view: &View<'_>, vectors: &[f64], block: &Block<'_>, local: &mut Local, scratch: &mut Scratch) -> TreeStats {
+    pub(super) fn visit_products(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        vectors: &[f64],
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+    ) -> TreeStats {
         if local.curvature.len() != block.rows() * layout.forms {
             self.visit_bound(layout, view, block, local, scratch);
         }

@@ -152,7 +152,13 @@ impl SoftmaxPosterior {
     }
 
     /// Calls `f(row, m, v)` for every row, with the means of its vectors and its forms.
-    fn for_rows(&self, data: &Dataset<'_>, layout: &Layout, averaged: bool, mut f: impl FnMut(usize, &mut [f64], &mut [f64])) -> Result<()> {
+    fn for_rows(
+        &self,
+        data: &Dataset<'_>,
+        layout: &Layout,
+        averaged: bool,
+        mut f: impl FnMut(usize, &mut [f64], &mut [f64]),
+    ) -> Result<()> {
         check_prediction_rows(data, self.width(), self.columns())?;
         let (vectors, forms) = (layout.vectors(), layout.forms);
         let (mut m, mut v) = (Vec::new(), Vec::new());
@@ -307,6 +313,32 @@ impl SoftmaxPosterior {
         out
     }
 
+    /// Mean and standard deviation of the slope of an expert along a direction, in the units of the outcome.
+    fn slope(&self, layout: &Layout, at: usize, direction: &[f64], intercept: bool) -> (f64, f64) {
+        let (dim, q) = (layout.dim, at % layout.outputs);
+        let scale = self.schema.y_scale[q];
+        let base = if intercept { self.schema.y_mean[q] } else { 0.0 };
+        let mean = base + scale * dot(&self.view.mean[(layout.units + at) * dim..][..dim], direction);
+        let leaf = at / layout.outputs;
+        let form = &self.view.forms[layout.leaf_matrix(leaf)];
+        let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
+        let pairs = used.iter().enumerate().flat_map(|(n, &i)| used[..=n].iter().map(move |&j| (i, j)));
+        let spread: f64 = pairs.map(|(i, j)| form[packed_len(i) + j] * direction[i] * direction[j]).sum();
+        let (shape, rates) = &self.noise[leaf];
+        // Student's t with twice the shape degrees of freedom
+        let heavy = if *shape > 1.0 { shape / (shape - 1.0) } else { f64::INFINITY };
+        (mean, scale * (spread.max(0.0) * rates[q] / shape * heavy).sqrt())
+    }
+
+    fn slope_name(&self, layout: &Layout, at: usize) -> String {
+        let (leaf, q) = (at / layout.outputs, at % layout.outputs);
+        let expert = match &self.structure {
+            Structure::Gates(_) => format!("expert {}", self.leaf_names()[leaf]),
+            _ => format!("expert {}", leaf + 1),
+        };
+        if layout.outputs == 1 { expert } else { format!("{expert}, outcome {}", q + 1) }
+    }
+
     /// The linear functions that are reported: name, node, and weights over its children.
     fn contrasts(&self, layout: &Layout, all: bool) -> Vec<(String, usize, Vec<f64>)> {
         let mut out = Vec::new();
@@ -346,7 +378,9 @@ impl SoftmaxPosterior {
     fn notes(&self) -> Vec<String> {
         let sweeps = self.sweeps;
         let mut notes = vec![match self.standing {
-            _ if self.settings.inference == Inference::Map => "penalised maximum likelihood: probabilities take the weights as certain".into(),
+            _ if self.settings.inference == Inference::Map => {
+                "penalised maximum likelihood: probabilities take the weights as certain".into()
+            }
             Standing::Converged => format!("converged: sweep {sweeps} gained less than the tolerance {}", self.settings.tol),
             Standing::NoStepLeft => format!("converged: in sweep {sweeps} no step, however short, raised the bound any more"),
             Standing::Running => format!(
@@ -358,7 +392,7 @@ impl SoftmaxPosterior {
                  standardise the columns"
             ),
         }];
-        if let Some(selection) = self.selection() {
+        if let Some(selection) = self.selection().filter(|s| s.rows.len() > 1) {
             notes.push(selection.reason);
         }
         if self.settings.bound == bound::Bound::Double {
@@ -565,7 +599,7 @@ impl Posterior for SoftmaxPosterior {
         let counts: Vec<String> = classes.iter().zip(&self.schema.counts).map(|(name, n)| format!("{name} {n}")).collect();
         let plain_two = classes.len() == 2 && self.structure.is_concave();
         let table = match (self.outputs() > 0, plain_two, layout.nodes.len()) {
-            (true, ..) => "weights of gates against the mean of their node, for one unit of a column".to_string(),
+            (true, ..) => "gates: log-odds of a child against the mean of its node; experts: slopes; for one unit of a column".to_string(),
             (_, true, _) => format!("log-odds of `{}` against `{}`, for one unit of a column", classes[1], classes[0]),
             (_, _, 1) if self.structure.is_concave() => {
                 "log-odds of a class against the mean of all classes, for one unit of a column".to_string()
@@ -591,6 +625,13 @@ impl Posterior for SoftmaxPosterior {
                 rows.push((name, vec![mean, sd, mean - Z90 * sd, mean + Z90 * sd]));
             }
         }
+        let names = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
+        for (column, direction) in names.zip(&directions) {
+            for at in 0..layout.gaussians() * layout.outputs {
+                let (mean, sd) = self.slope(&layout, at, direction, column == "(intercept)");
+                rows.push((format!("{column} [{}]", self.slope_name(&layout, at)), vec![mean, sd, mean - Z90 * sd, mean + Z90 * sd]));
+            }
+        }
         let mut facts: Vec<(String, String)> = vec![("model".into(), self.model_name())];
         if classes.is_empty() {
             facts.push(("rows".into(), format!("{}", self.schema.counts[0])));
@@ -605,7 +646,10 @@ impl Posterior for SoftmaxPosterior {
             let (_, count) = components(&layout, &self.structure);
             let total: f64 = scores.shares.iter().sum();
             let share = |(name, share): (String, &f64)| format!("{name} {:.1}%", 100.0 * share / total);
-            facts.push(("shares".into(), self.component_names(count).into_iter().zip(&scores.shares).map(share).collect::<Vec<_>>().join(", ")));
+            facts.push((
+                "shares".into(),
+                self.component_names(count).into_iter().zip(&scores.shares).map(share).collect::<Vec<_>>().join(", "),
+            ));
         }
         if self.settings.inference == Inference::Map {
             facts.push(("penalised log likelihood".into(), format!("{:.4}", self.maximum.unwrap_or(self.bound))));

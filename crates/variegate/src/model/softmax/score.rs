@@ -19,9 +19,9 @@ use super::layout::Layout;
 use super::map::Objective;
 use super::pass::{Ask, PanelView, Scratch, TreeStats, View};
 use super::search::moves::parameters;
+use super::symmetry;
 use super::tree::{Child, Structure};
 use super::vb::{State, Vb};
-use super::symmetry;
 use crate::data::design::packed_len;
 use crate::linalg::dot;
 use crate::run::{Block, Rows, Sum};
@@ -211,8 +211,7 @@ impl Vb {
             if state.job.fold.is_some() {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, state.job.fold);
                 let stats = rows.all(&Ask::HeldOut { tree: tree(), view })?;
-                scores.held_out =
-                    Some(HeldOut { ln_likelihood: stats.value.0, errors: stats.shares.0[0], weight: stats.shares.0[1] });
+                scores.held_out = Some(HeldOut { ln_likelihood: stats.value.0, errors: stats.shares.0[0], weight: stats.shares.0[1] });
             }
         }
         if state.job.score {
@@ -246,7 +245,8 @@ impl Vb {
 
     /// Shares of the rows of a block in each leaf's component, with sums of x̃ and x̃x̃ᵀ.
     pub(super) fn visit_scatter(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch) -> TreeStats {
-        let structure = if self.search.splits_experts() { Structure::Experts(self.experts_of(layout)) } else { Structure::Subclasses(vec![]) };
+        let structure =
+            if self.search.splits_experts() { Structure::Experts(self.experts_of(layout)) } else { Structure::Subclasses(vec![]) };
         let (of, count) = components(layout, &structure);
         let full = layout.dim <= FULL_SCATTER;
         let len = if full { packed_len(layout.dim) } else { layout.dim };
@@ -346,7 +346,15 @@ impl Vb {
     }
 
     /// Log density of the outcomes of a row under the mixture of leaves (noise at its mean precision), and the squared error of its mean.
-    fn real_held_out(&self, layout: &Layout, view: &View<'_>, expect: &mut TreeExpect, m: &[f64], v: &mut [f64], y: impl Fn(usize) -> f64) -> (f64, f64) {
+    fn real_held_out(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        expect: &mut TreeExpect,
+        m: &[f64],
+        v: &mut [f64],
+        y: impl Fn(usize) -> f64,
+    ) -> (f64, f64) {
         let outputs = layout.outputs;
         let shares = expect.leaves(layout, Method::Probit, m, v).to_vec();
         let mut mean = vec![0.0; outputs];
@@ -365,7 +373,6 @@ impl Vb {
         let error = (0..outputs).map(|q| ((y(q) - mean[q]) * self.y_scale[q]).powi(2)).sum();
         (crate::special::log_sum_exp(&terms) - scale, error)
     }
-
 }
 
 /// Leading eigenvector and eigenvalue of a symmetric matrix, by powers of it.

@@ -287,7 +287,11 @@ pub fn table() -> Vec<Setting> {
             "What decides between structures; see the book",
         ),
         setting("generations", Kind::Integer { least: 1, most: 100 }, "Generations of compressive search"),
-        setting("relevance", Kind::Number { above: 0.0, most: 1.0 }, "Compressive search drops subclasses with a smaller share of their class"),
+        setting(
+            "relevance",
+            Kind::Number { above: 0.0, most: 1.0 },
+            "Compressive search drops subclasses with a smaller share of their class",
+        ),
         setting("folds", Kind::Integer { least: 2, most: 1000 }, "Folds of criterion cv"),
     ];
     all.extend(SAMPLING);
@@ -330,7 +334,11 @@ impl Settings {
                 return refuse("covariance", self.covariance.text(), "`auto` with bound `bohning`, which shares one covariance");
             }
             if !matches!(self.precision, Precision::Node | Precision::Fixed) || self.bias_precision.is_some() {
-                return refuse("precision", self.precision.word().into(), "`node` or `fixed` with bound `bohning`, and no `bias_precision`");
+                return refuse(
+                    "precision",
+                    self.precision.word().into(),
+                    "`node` or `fixed` with bound `bohning`, and no `bias_precision`",
+                );
             }
         }
         if self.bound == Bound::Jj && narrow {

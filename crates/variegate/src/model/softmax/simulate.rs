@@ -144,7 +144,8 @@ fn structure_of(settings: &Settings, outcome: Outcome) -> Result<Structure> {
     match settings.search(outcome)?.policy {
         Policy::All(structures) if structures.len() == 1 => Ok(structures[0].clone()),
         _ => {
-            let (name, text) = if settings.subclasses.is_some() { ("subclasses", &settings.subclasses) } else { ("experts", &settings.experts) };
+            let (name, text) =
+                if settings.subclasses.is_some() { ("subclasses", &settings.subclasses) } else { ("experts", &settings.experts) };
             Err(Error::setting(name, text.clone().unwrap_or_default(), "numbers, to simulate from: there is nothing to search in"))
         }
     }

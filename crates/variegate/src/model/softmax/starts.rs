@@ -167,7 +167,6 @@ fn k_means(points: &[&[f64]], k: usize, dim: usize, rng: &mut impl Rng) -> Clust
     Clusters { centres, member, variance }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,7 +69,9 @@ impl Sizes {
             Sizes::All(largest) => {
                 let count = largest.checked_pow(classes as u32).filter(|c| *c <= MOST_STRUCTURES);
                 let Some(count) = count else {
-                    return Err(format!("a smaller number: {largest} subclasses of {classes} classes are more than {MOST_STRUCTURES} structures"));
+                    return Err(format!(
+                        "a smaller number: {largest} subclasses of {classes} classes are more than {MOST_STRUCTURES} structures"
+                    ));
                 };
                 let sizes = |number: usize| (0..classes).rev().map(|c| number / largest.pow(c as u32) % largest + 1).collect();
                 Policy::All((0..count).map(|number| Structure::Subclasses(sizes(number))).collect())
@@ -120,7 +122,10 @@ fn gates(value: &Value) -> Option<Gates> {
                     Some(_) => return None,
                 };
                 let all = known(&["children", "coding"]) && !children.is_empty();
-                return all.then(|| children.iter().map(gates).collect::<Option<_>>()).flatten().map(|children| Gates::Gate { coding, children });
+                return all
+                    .then(|| children.iter().map(gates).collect::<Option<_>>())
+                    .flatten()
+                    .map(|children| Gates::Gate { coding, children });
             }
             let Some(Value::Array(sizes)) = table.get("subclasses") else { return None };
             let size = |v: &Value| v.as_u64().filter(|n| (1..=MOST as u64).contains(n)).map(|n| n as usize);
@@ -175,8 +180,17 @@ mod tests {
         assert_eq!(read(json!([2, 2])).unwrap(), "((e e) (e e))");
         assert_eq!(read(json!(["expert", ["expert", 1], {"subclasses": [2, 1]}])).unwrap(), "(e (e e) [2,1])");
         assert_eq!(read(json!([{"children": ["expert", "expert"], "coding": "logistic"}, 3])).unwrap(), "((e e) (e e e))");
-        for wrong in [json!([]), json!("gate"), json!([0]), json!([[]]), json!({"children": []}), json!({"sub": [1]}), json!(true),
-            json!({"children": [1, 1, 1], "coding": "logistic"}), json!({"subclasses": [0]})] {
+        for wrong in [
+            json!([]),
+            json!("gate"),
+            json!([0]),
+            json!([[]]),
+            json!({"children": []}),
+            json!({"sub": [1]}),
+            json!(true),
+            json!({"children": [1, 1, 1], "coding": "logistic"}),
+            json!({"subclasses": [0]}),
+        ] {
             assert_eq!(read(wrong.clone()), None, "{wrong}");
         }
         let kept = GatesValue(json!([2, "expert"]));

@@ -240,7 +240,14 @@ impl Vb {
     }
 
     /// L of q, and what the rows say of it.
-    pub fn evaluate(&self, layout: &Layout, state: &State, q: &Factors, moments: &TreeMoments, rows: &mut dyn Rows<Self>) -> Result<(f64, TreeStats)> {
+    pub fn evaluate(
+        &self,
+        layout: &Layout,
+        state: &State,
+        q: &Factors,
+        moments: &TreeMoments,
+        rows: &mut dyn Rows<Self>,
+    ) -> Result<(f64, TreeStats)> {
         let beta = state.beta;
         let view = q.view(layout, moments, &state.basis, beta, state.job.fold);
         let stats = rows.all(&Ask::Bound { tree: Cow::Borrowed(&state.tree), view })?;
@@ -263,7 +270,14 @@ impl Vb {
     }
 
     /// One step of every node and leaf.
-    fn step(&self, layout: &Layout, state: &State, q: &mut Factors, directions: &[f64], rho: f64) -> Result<TreeMoments, NotPositiveDefinite> {
+    fn step(
+        &self,
+        layout: &Layout,
+        state: &State,
+        q: &mut Factors,
+        directions: &[f64],
+        rho: f64,
+    ) -> Result<TreeMoments, NotPositiveDefinite> {
         let dim = layout.dim;
         let stats = &state.stats;
         let mut moments = TreeMoments { nodes: Vec::new(), leaves: Vec::new() };

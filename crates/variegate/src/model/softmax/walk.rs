@@ -62,7 +62,8 @@ impl Walk {
                     _ => tempered(own.iter().map(|c| self.z[node.first_logit + c]), beta) - self.phi[v],
                 }
             } else {
-                let terms = node.children.iter().enumerate().map(|(c, child)| self.z[node.first_logit + c] + self.below(layout, *child, class));
+                let terms =
+                    node.children.iter().enumerate().map(|(c, child)| self.z[node.first_logit + c] + self.below(layout, *child, class));
                 tempered(terms, beta) - self.phi[v]
             };
         }

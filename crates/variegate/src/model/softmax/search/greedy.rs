@@ -26,7 +26,7 @@ pub fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<State> {
     };
     let here = &finished[current];
     let Some(scores) = &here.scores else { return Vec::new() };
-    if finished.iter().skip(current + 1).any(|s| is_fit(s)) {
+    if finished.iter().skip(current + 1).any(is_fit) {
         return Vec::new();
     }
     let trials: Vec<&State> = finished.iter().filter(|s| s.job.role == Role::Trial { parent: current as u32 }).collect();

@@ -152,7 +152,9 @@ impl Search {
         }
         let further = match &self.policy {
             Policy::All(_) => Vec::new(),
-            Policy::Compressive { generations, relevance, .. } => begin(compressive::next(self, program, finished, *generations, *relevance)),
+            Policy::Compressive { generations, relevance, .. } => {
+                begin(compressive::next(self, program, finished, *generations, *relevance))
+            }
             Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. } => greedy::next(self, program, finished),
         };
         if !further.is_empty() || self.criterion != Criterion::Cv {
@@ -229,9 +231,9 @@ impl Search {
     fn held_out(&self, finished: &[State], structure: &Structure) -> Option<super::score::HeldOut> {
         let mut total: Option<super::score::HeldOut> = None;
         for index in 0..self.folds {
-            let of_fold = finished.iter().filter(|s| {
-                s.job.role == Role::Fit && s.job.structure == *structure && s.job.fold.is_some_and(|f| f.index == index)
-            });
+            let of_fold = finished
+                .iter()
+                .filter(|s| s.job.role == Role::Fit && s.job.structure == *structure && s.job.fold.is_some_and(|f| f.index == index));
             let best = of_fold.max_by(|a, b| a.bound.total_cmp(&b.bound))?;
             let part = best.scores.as_ref()?.held_out?;
             total = Some(total.map_or(part, |t| t.plus(part)));

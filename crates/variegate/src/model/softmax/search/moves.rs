@@ -86,11 +86,14 @@ fn subclasses(program: &Vb, state: &State) -> Option<(Vec<usize>, Vec<Vec<f64>>)
 
 fn class_of(sizes: &[usize], leaf: usize) -> usize {
     let mut left = leaf;
-    sizes.iter().position(|s| {
-        let here = left < *s;
-        left = left.wrapping_sub(*s);
-        here
-    }).unwrap_or(0)
+    sizes
+        .iter()
+        .position(|s| {
+            let here = left < *s;
+            left = left.wrapping_sub(*s);
+            here
+        })
+        .unwrap_or(0)
 }
 
 fn rebuild_subclasses(program: &Vb, sizes: Vec<usize>, weights: &[Vec<f64>]) -> (Structure, Vec<f64>) {

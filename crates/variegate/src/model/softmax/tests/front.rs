@@ -248,9 +248,7 @@ fn simulated_data_can_be_fitted_and_the_check_passes() {
         assert_eq!(made.truth["weights"].as_array().unwrap().len(), 3);
         run(model.as_ref(), &made.data);
     }
-    for (bound, covariance) in
-        [(Bound::Tilted, JOINT), (Bound::Tilted, CHILD), (Bound::Double, AUTO)]
-    {
+    for (bound, covariance) in [(Bound::Tilted, JOINT), (Bound::Tilted, CHILD), (Bound::Double, AUTO)] {
         for precision in [Precision::Node, Precision::Child, Precision::Feature, Precision::Entry, Precision::Fixed] {
             let s = Settings { bound, covariance, precision, ..Settings::default() };
             for report in check::check(&s, 3, 11, &mut |_| {}).unwrap() {

@@ -10,8 +10,7 @@ fn per_class(bound: Bound, covariance: CovarianceChoice) -> Settings {
     Settings { bound, covariance, precision: Precision::Child, ..Settings::default() }
 }
 
-const KINDS: [(Bound, CovarianceChoice); 3] =
-    [(Bound::Double, CHILD), (Bound::Tilted, CHILD), (Bound::Tilted, JOINT)];
+const KINDS: [(Bound, CovarianceChoice); 3] = [(Bound::Double, CHILD), (Bound::Tilted, CHILD), (Bound::Tilted, JOINT)];
 
 #[test]
 fn bounds_and_evidence_of_tiny_problems() {

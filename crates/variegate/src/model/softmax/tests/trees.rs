@@ -43,7 +43,9 @@ fn bounds_of_subclasses() {
     for (is_fixed, evidence, bounds) in
         [(true, -2.9094188293, [-7.40149180, -3.53159374, -3.34780276]), (false, -2.97553505, [-8.03836954, -4.17880758, -4.01107619])]
     {
-        for ((bound, covariance), expected) in [(Bound::Double, CHILD), (Bound::Tilted, CHILD), (Bound::Tilted, JOINT)].into_iter().zip(bounds) {
+        for ((bound, covariance), expected) in
+            [(Bound::Double, CHILD), (Bound::Tilted, CHILD), (Bound::Tilted, JOINT)].into_iter().zip(bounds)
+        {
             let s = if is_fixed { fixed(bound, covariance) } else { Settings { precision: Precision::Child, ..fixed(bound, covariance) } };
             let l = top_tree(&program(&s, 2, Design::identity(1, false)), &data, &structure).bound;
             assert!((l - expected).abs() < 2e-8, "{bound:?} {covariance:?} {is_fixed}: {l} instead of {expected}");
@@ -216,7 +218,12 @@ fn regression_trees_rise_to_a_top() {
     let y: Vec<f64> = x.iter().zip(pseudo(rows * 2, 7).chunks(2)).flat_map(|(x, e)| [x.abs() + 0.05 * e[0], -x + 0.1 * e[1]]).collect();
     let data = Dataset::new(Matrix::dense(rows, 1, x)).with_target(Target::Real { width: 2, values: y });
     for (bound, covariance) in ALL {
-        for structure in [Structure::Experts(1), Structure::Experts(2), Structure::Experts(3), Structure::Gates(gate(vec![tree::Gates::Expert, gate(vec![tree::Gates::Expert; 2])]))] {
+        for structure in [
+            Structure::Experts(1),
+            Structure::Experts(2),
+            Structure::Experts(3),
+            Structure::Gates(gate(vec![tree::Gates::Expert, gate(vec![tree::Gates::Expert; 2])])),
+        ] {
             let s = Settings { task: Task::Regression, bound, covariance, ..Settings::default() };
             let p = check::program(&s, Outcome::Real(2), Design::identity(1, true), vec![rows as f64]).unwrap();
             let what = format!("{bound:?} {covariance:?} {}", structure.describe());
@@ -296,8 +303,10 @@ fn the_walk_is_a_sum_over_paths() {
                 walk.down(&layout, class, 1.0);
                 let mut all = Vec::new();
                 paths(&layout, layout.root, 0.0, &walk, &mut all);
-                let mine: Vec<(usize, f64)> =
-                    all.into_iter().filter(|(leaf, _)| matches!(layout.leaves[*leaf], Leaf::Gaussian) || layout.leaves[*leaf] == Leaf::Class(class)).collect();
+                let mine: Vec<(usize, f64)> = all
+                    .into_iter()
+                    .filter(|(leaf, _)| matches!(layout.leaves[*leaf], Leaf::Gaussian) || layout.leaves[*leaf] == Leaf::Class(class))
+                    .collect();
                 let total: f64 = mine.iter().map(|(_, t)| t.exp()).sum();
                 assert!((up - total.ln()).abs() < 1e-12, "{structure:?}");
                 for (leaf, t) in &mine {
