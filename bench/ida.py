@@ -57,6 +57,8 @@ def summarise(found, criterion):
     """The structure with the best average score, as published, and what every split chose for itself."""
     scores, rows = {}, {}
     for split in found:
+        # what a search only tried was not brought to its end
+        split["table"] = [r for r in split["table"] if "(tried)" not in r["structure"]]
         for row in split["table"]:
             scores.setdefault(row["structure"], []).append(row[criterion])
             rows.setdefault(row["structure"], []).append(row)

@@ -570,7 +570,7 @@ impl Posterior for SoftmaxPosterior {
             let s = &c.scores;
             let mut values: Vec<Option<f64>> = figures.iter().map(|f| s.get(*f)).collect();
             values.extend([s.tight.map(|t| t.1), s.held_out.map(|h| h.errors / h.weight), Some(s.ln_symmetries), Some(s.ln_effective)]);
-            (c.structure.describe(), values)
+            (if c.trial { format!("{} (tried)", c.structure.describe()) } else { c.structure.describe() }, values)
         };
         let rows: Vec<_> = self.table.iter().map(row).collect();
         let word = search.criterion.word();

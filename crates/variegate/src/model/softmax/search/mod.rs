@@ -206,18 +206,21 @@ impl Search {
         scores.get(criterion).unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// The structures fitted so far, in the order they were met: number of their best chain and its scores, those of cross-validation added.
+    /// The structures met so far, in that order: number of their best chain and its scores, those of cross-validation added.
     pub fn table(&self, finished: &[State]) -> Vec<Candidate> {
         let mut table: Vec<Candidate> = Vec::new();
         for (chain, state) in finished.iter().enumerate() {
             let Some(scores) = &state.scores else { continue };
-            if state.job.role != Role::Fit || state.job.fold.is_some() {
+            if state.job.role == Role::Start || state.job.fold.is_some() {
                 continue;
             }
+            let trial = state.job.role != Role::Fit;
             match table.iter_mut().find(|c| c.structure == state.job.structure) {
-                None => table.push(Candidate { structure: state.job.structure.clone(), chain, scores: scores.clone() }),
-                // what both have climbed decides between fits of one structure
-                Some(known) if state.bound > finished[known.chain].bound => (known.chain, known.scores) = (chain, scores.clone()),
+                None => table.push(Candidate { structure: state.job.structure.clone(), chain, trial, scores: scores.clone() }),
+                // a fit before a trial; else what both have climbed decides
+                Some(known) if (known.trial && !trial) || (known.trial == trial && state.bound > finished[known.chain].bound) => {
+                    (known.chain, known.trial, known.scores) = (chain, trial, scores.clone());
+                }
                 Some(_) => {}
             }
         }
@@ -245,7 +248,7 @@ impl Search {
     pub fn best(&self, table: &[Candidate]) -> Option<usize> {
         let value = |c: &Candidate| c.scores.get(self.criterion).unwrap_or(f64::NEG_INFINITY);
         // the first of equals: the simpler one comes first in every search
-        (0..table.len()).fold(None, |best: Option<usize>, i| match best {
+        (0..table.len()).filter(|i| !table[*i].trial).fold(None, |best: Option<usize>, i| match best {
             Some(b) if value(&table[i]) <= value(&table[b]) => Some(b),
             _ => Some(i),
         })
@@ -259,6 +262,8 @@ pub struct Candidate {
     pub structure: Structure,
     /// Number of the chain of its best fit.
     pub chain: usize,
+    /// Whether it was only tried for a few sweeps, and not brought to its end.
+    pub trial: bool,
     /// Its scores.
     pub scores: Scores,
 }
