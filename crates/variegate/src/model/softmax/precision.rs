@@ -148,6 +148,15 @@ impl Prior {
         self.best_rates(&squares, 1.0).iter().enumerate().map(|(g, b)| gamma(self.posterior_shape(g, 1.0), *b)).collect()
     }
 
+    /// ln p(W | α) + ln p(α) for precisions of the groups and weights of all entries.
+    pub fn ln_density(&self, groups: &[f64], weights: &[f64]) -> f64 {
+        let entries: f64 =
+            self.spread(groups).iter().zip(weights).map(|(alpha, w)| 0.5 * (alpha.ln() - (2.0 * PI).ln() - alpha * w * w)).sum();
+        let (a, b) = (self.shape, self.rate);
+        let constant = if groups.is_empty() { 0.0 } else { a * b.ln() - ln_gamma(a) };
+        entries + groups.iter().map(|alpha| constant + (a - 1.0) * alpha.ln() - b * alpha).sum::<f64>()
+    }
+
     /// The precision of each entry, given those of the groups.
     pub fn spread(&self, groups: &[f64]) -> Vec<f64> {
         self.source
