@@ -33,6 +33,8 @@ pub enum Purpose {
     Features = 9,
     /// Inside `Program::offspring`.
     Offspring = 10,
+    /// Scores of a finished fit that must sample.
+    Score = 11,
 }
 
 /// The name of a random stream.

@@ -452,6 +452,22 @@ impl Node {
         self.covariance != Covariance::Joint
     }
 
+    /// The same units, each with its marginal and independent of the others.
+    pub fn marginals(&self) -> Result<Self, NotPositiveDefinite> {
+        if self.independent_units() {
+            return Ok(self.clone());
+        }
+        let (dim, all) = (self.dim, self.units * self.dim);
+        let inverse = self.factors()?.factors[0].inverse();
+        let mut precision = Vec::with_capacity(self.units * packed_len(dim));
+        for c in 0..self.units {
+            let block: Vec<f64> = (0..dim * dim).map(|at| inverse[(c * dim + at / dim) * all + c * dim + at % dim]).collect();
+            let own = Cholesky::with_jitter(dim, &block)?.0.inverse();
+            (0..dim).for_each(|i| precision.extend_from_slice(&own[i * dim..=i * dim + i]));
+        }
+        Ok(Self { covariance: Covariance::Child, precision, ..self.clone() })
+    }
+
     /// Log density of unit `c` at w, for forms with independent units.
     pub fn unit_ln_density(&self, found: &Factors, basis: &[f64], c: usize, w: &[f64]) -> f64 {
         let dim = self.dim;

@@ -23,7 +23,7 @@ pub struct View<'a> {
     pub mean: Cow<'a, [f64]>,
     /// Quadratic forms of all nodes, then of the leaves.
     pub forms: Cow<'a, [f64]>,
-    /// Σ_q ½(E ln τ_q − ln 2π) of each leaf, then E τ_q of each leaf and output.
+    /// Σ_q ½(E ln τ_q − ln 2π) of each leaf, then E τ_q of each leaf and output, then the shape of q(τ) of each leaf.
     pub noise: Cow<'a, [f64]>,
     /// Basis of low-rank covariances, one direction a row; empty without them.
     pub basis: Cow<'a, [f64]>,

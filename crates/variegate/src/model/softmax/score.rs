@@ -196,7 +196,7 @@ impl Vb {
             let predicting = Layout::for_prediction(&state.tree, &self.shape, self.outcome, layout.dim);
             let moments = q.moments(&predicting, &state.basis, 1.0).map_err(failed)?;
             let tree = || Cow::Borrowed(&state.tree);
-            if state.job.fold.is_none() && self.search.splits() {
+            if state.job.fold.is_none() && self.search.splits() && !matches!(state.job.structure, Structure::Gates(_)) {
                 let view = q.view(&layout, &moments, &state.basis, 1.0, None);
                 let stats = rows.all(&Ask::Scatter { tree: tree(), view })?;
                 scores.axes = self.axes(&stats, count);
@@ -206,7 +206,7 @@ impl Vb {
                 let stats = rows.all(&Ask::Tight { tree: tree(), view, key: state.key })?;
                 // everything in L but the rows' part stays
                 let rest = state.bound - self.rows_part(&layout, state, &moments);
-                scores.tight = Some((rest + stats.value.0, stats.shares.0[0].sqrt()));
+                scores.tight = stats.shares.0.first().map(|square| (rest + stats.value.0, square.sqrt()));
             }
             if state.job.fold.is_some() {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, state.job.fold);

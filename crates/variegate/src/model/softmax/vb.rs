@@ -194,7 +194,7 @@ impl Factors {
         let forms: Vec<f64> = nodes.chain(moments.leaves.iter().flat_map(|m| &m.form)).copied().collect();
         let constants = self.leaves.iter().map(|l| (0..l.rates.len()).map(|q| l.constant(q)).sum::<f64>());
         let precisions = self.leaves.iter().flat_map(|l| (0..l.rates.len()).map(|q| l.noise_precision(q)));
-        let noise: Vec<f64> = constants.chain(precisions).collect();
+        let noise: Vec<f64> = constants.chain(precisions).chain(self.leaves.iter().map(|l| l.shape)).collect();
         View { mean: mean.into(), forms: forms.into(), noise: noise.into(), basis: basis.to_vec().into(), beta, fold }
     }
 }
@@ -513,7 +513,7 @@ impl Program for Vb {
             Ask::Gram { fold } => self.visit_gram(*fold, block, scratch),
             Ask::Gather { each, key } => self.visit_gather(*each, *key, block, scratch),
             Ask::Scatter { tree, view } => self.visit_scatter(&self.layout(tree), view, block, scratch),
-            Ask::Tight { tree, view, key } => self.visit_tight(&self.predicting(tree), view, *key, block, scratch),
+            Ask::Tight { tree, view, key } => self.visit_tight(&self.predicting(tree), view, *key, block, scratch)?,
             Ask::HeldOut { tree, view } => self.visit_held_out(&self.predicting(tree), view, block, scratch),
         })
     }

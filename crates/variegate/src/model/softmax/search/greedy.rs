@@ -51,8 +51,8 @@ pub fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<State> {
 fn continued(search: &Search, trial: &State, generation: u32) -> State {
     let mut state = trial.clone();
     state.job = Job { generation, ..search.job(&trial.job.structure, Role::Fit, Start::Zero, None) };
+    state.job.ascent = trial.ascents + search.max_iter;
     state.standing = Standing::Running;
-    state.ascents = 0;
     state.scores = None;
     state
 }
