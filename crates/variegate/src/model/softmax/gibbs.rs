@@ -19,7 +19,9 @@
 
 pub(super) mod check;
 pub(super) mod fit;
+mod mixture;
 pub(super) mod posterior;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -260,10 +262,9 @@ fn broken(what: &'static str, sweep: u64) -> impl Fn(NotPositiveDefinite) -> Err
 }
 
 impl Gibbs {
-    /// Draws unit `turn` of a node.
-    fn draw_unit(&self, node: &NodeLayout, alpha: &[f64], turn: usize, gram: &[f64], linear: &mut [f64], tick: Tick, rng: &mut Philox) -> Result<()> {
+    /// Draws a unit with these prior precisions, from what the rows reported, in the place of `linear`.
+    fn draw_unit(&self, prior: &[f64], gram: &[f64], linear: &mut [f64], tick: Tick, rng: &mut Philox) -> Result<()> {
         let dim = self.layout.dim;
-        let prior = &node.prior.spread(alpha)[turn * dim..(turn + 1) * dim];
         let mut lower = vec![0.0; dim * dim];
         for i in 0..dim {
             lower[i * dim..=i * dim + i].copy_from_slice(&gram[packed_len(i)..=packed_len(i) + i]);
@@ -307,11 +308,13 @@ impl Gibbs {
         let mut next = Vec::with_capacity(point.alpha.len());
         for node in &self.layout.nodes {
             let mut failed = None;
-            next.extend(node.prior.conditional(&point.vectors[places(node, self.layout.dim)], |shape, rate| match Gamma::new(shape, rate) {
-                Ok(law) => law.sample(rng),
-                Err(error) => {
-                    failed = Some(error);
-                    f64::NAN
+            next.extend(node.prior.conditional(&point.vectors[places(node, self.layout.dim)], |shape, rate| {
+                match Gamma::new(shape, rate) {
+                    Ok(law) => law.sample(rng),
+                    Err(error) => {
+                        failed = Some(error);
+                        f64::NAN
+                    }
                 }
             }));
             if let Some(error) = failed {
@@ -374,9 +377,9 @@ impl Program for Gibbs {
             for (k, &v) in active.iter().enumerate() {
                 let node = &layout.nodes[v];
                 let before: usize = layout.nodes[..v].iter().map(|n| n.prior.groups()).sum();
-                let alpha = &point.alpha[before..before + node.prior.groups()];
+                let prior = node.prior.spread(&point.alpha[before..before + node.prior.groups()]);
                 let linear = &mut stats.linear.0[k * dim..(k + 1) * dim];
-                self.draw_unit(node, alpha, turn, &stats.grams.0[k * len..(k + 1) * len], linear, tick, &mut rng)?;
+                self.draw_unit(&prior[turn * dim..(turn + 1) * dim], &stats.grams.0[k * len..(k + 1) * len], linear, tick, &mut rng)?;
                 point.vectors[(node.first_unit + turn) * dim..][..dim].copy_from_slice(linear);
             }
             if turn > 0 {
@@ -479,7 +482,8 @@ impl Program for Gibbs {
                         if psi.is_nan() || psi.abs() > LARGEST {
                             return Err(too_large(block, row));
                         }
-                        let omega = if at == 1.0 { PolyaGamma::draw_1(psi, &mut rng) } else { PolyaGamma::new(at as u32, psi)?.sample(&mut rng) };
+                        let omega =
+                            if at == 1.0 { PolyaGamma::draw_1(psi, &mut rng) } else { PolyaGamma::new(at as u32, psi)?.sample(&mut rng) };
                         grams[i * of_grams + k] = omega;
                         linear[i * of_linear + k] = chosen - 0.5 * at + omega * others;
                     }

@@ -45,10 +45,8 @@ pub(in super::super) fn check(
 ) -> Result<Vec<CheckReport>> {
     let (structure, outcome) = structure(settings)?;
     let subject = Subject::new(settings, &structure, outcome);
-    let mut reports = vec![
-        sweep_invariance(&subject, &effort.invariance, seed, progress)?,
-        joint_distribution(&subject, &effort.joint, seed, progress)?,
-    ];
+    let mut reports =
+        vec![sweep_invariance(&subject, &effort.invariance, seed, progress)?, joint_distribution(&subject, &effort.joint, seed, progress)?];
     // precisions of many weights are slow to forget where hardly any data hold the weights
     let effort = CalibrationSettings { max_thin: effort.calibration.max_thin.max(200), ..effort.calibration.clone() };
     reports.push(calibration(&subject.unordered(), &effort, seed, progress)?);
