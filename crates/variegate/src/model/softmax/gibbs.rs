@@ -7,8 +7,10 @@
 //!    ω ~ PG(n, z_i − C) makes w_i Gaussian with precision P = A_i + Σ ω x̃x̃ᵀ and mean P⁻¹ Σ (n_i − n/2 + ωC) x̃, where n counts the
 //!    trials of a row at the node, n_i those that chose child i, and A_i holds the prior precisions. The one unit of a logistic node has
 //!    C = 0;
-//! 3. the prior precisions α_g ~ Gamma(a₀ + |g|/2, b₀ + ½ Σ_g w²);
-//! 4. of each Gaussian leaf (η, τ) from their normal-gamma law, then κ.
+//! 3. the vector t that is added to all children of a node of full coding: no choice depends on it, so that by the prior alone
+//!    t_j ~ N(−Σ_c α_cj w_cj / Σ_c α_cj, 1/Σ_c α_cj). One child after the other would take about 1 + Σ ω x² / α sweeps to forget it;
+//! 4. the prior precisions α_g ~ Gamma(a₀ + |g|/2, b₀ + ½ Σ_g w²);
+//! 5. of each Gaussian leaf (η, τ) from their normal-gamma law, then κ.
 //!
 //! Given the paths, nodes are independent: one visit serves unit k of every node, and the first one draws the paths too. So a sweep takes
 //! as many visits as the widest node has units. The ω are never kept.
@@ -31,7 +33,7 @@ use std::borrow::Cow;
 use std::f64::consts::PI;
 
 use super::bound::Bound;
-use super::layout::{Layout, NodeLayout, Shape};
+use super::layout::{Layout, Logits, NodeLayout, Shape};
 use super::leaf::{GaussianLeaf, LeafPrior, LeafStats};
 use super::score::components;
 use super::tree::{Child, Coding, Outcome, Structure, Tree};
@@ -303,6 +305,31 @@ impl Gibbs {
         Ok(())
     }
 
+    /// Draws the vector that is added to all children of each node of full coding.
+    fn draw_shifts(&self, point: &mut Point, rng: &mut Philox) {
+        let dim = self.layout.dim;
+        let mut alpha = &point.alpha[..];
+        for node in &self.layout.nodes {
+            let (own, rest) = alpha.split_at(node.prior.groups());
+            alpha = rest;
+            if node.logits != Logits::Full {
+                continue;
+            }
+            let precision = node.prior.spread(own);
+            let weights = &mut point.vectors[places(node, dim)];
+            for j in 0..dim {
+                let (mut total, mut linear) = (0.0, 0.0);
+                for at in (j..weights.len()).step_by(dim) {
+                    total += precision[at];
+                    linear += precision[at] * weights[at];
+                }
+                let z: f64 = StandardNormal.sample(rng);
+                let shift = z / total.sqrt() - linear / total;
+                weights.iter_mut().skip(j).step_by(dim).for_each(|w| *w += shift);
+            }
+        }
+    }
+
     /// Draws α of each group.
     fn draw_precisions(&self, point: &mut Point, rng: &mut Philox) -> Result<()> {
         let mut next = Vec::with_capacity(point.alpha.len());
@@ -405,6 +432,7 @@ impl Program for Gibbs {
             }
             state.used = used.iter().filter(|n| **n > 0.0).count() as u32;
         }
+        self.draw_shifts(point, &mut rng);
         self.draw_precisions(point, &mut rng)?;
         state.log_joint = state.log_likelihood + self.ln_prior(&visited);
         state.visited = visited;

@@ -95,7 +95,8 @@ impl Family for Softmax {
         "Two classes or more, with linear boundaries, or with curved ones made of subclasses, experts behind a gate, or trees of gates; \
          real outcomes by experts. Probabilities know how sure the weights are, and a lower bound on the log evidence chooses the \
          structure (only between fits with the same `bound`, `covariance` and `precision`). It starts from penalised maximum \
-         likelihood. Rows may have any non-negative weight."
+         likelihood. Rows may have any non-negative weight. Inference `gibbs` draws from the exact posterior of a given structure; \
+         weights of rows must then be whole numbers."
     }
 
     fn settings(&self) -> Vec<Setting> {
