@@ -72,7 +72,7 @@ def summarise(found, criterion):
         "loss_map": float(np.mean([r["test"]["loss_map"] for r in chosen])),
         "loss_mc": float(np.mean([r["test"]["loss_mc"] for r in chosen])),
         "ece_mc": float(np.mean([r["test"]["ece_mc"] for r in chosen])),
-        "sweeps": float(np.mean([r["sweeps"] for s in found for r in s["table"]])),
+        "sweeps": float(np.mean([r["sweeps"] or 0 for s in found for r in s["table"]])),
         "unfinished": int(sum(not r["converged"] for s in found for r in s["table"])),
         "fits": int(sum(len(s["table"]) for s in found)),
         "most_structures": max(len(s["table"]) for s in found),
@@ -112,7 +112,7 @@ def main():
                     f"({figures['unfinished']} of {figures['fits']} not converged) | {figures['most_structures']} | {figures['seconds']:.2f} |"
                 )
                 print(lines[-1], flush=True)
-            softmax = summarise(fit(data, rows, {"inference": "map", "map_penalty": 1e-6}, options.splits), "bic")
+            softmax = summarise(fit(data, rows, {"inference": "map", "map_penalty": 1e-6, "criterion": "bic"}, options.splits), "bic")
             lines.append(
                 f"| {name} | softmax, maximum likelihood | | {percent(softmax['error'])} | {PUBLISHED[name]['softmax']} | | | "
                 f"{softmax['loss_map']:.3f} | | | |"

@@ -225,6 +225,9 @@ impl Products<'_> {
     /// v (n×K): the forms of every row. Rounding can leave one that is a variance just below 0; callers clip.
     fn quadratics(&mut self, panel: &mut Panel<'_>, layout: &Layout, forms: &[f64], v: &mut [f64]) {
         let (n, dim, all) = (panel.rows(), layout.dim, layout.forms);
+        if all == 0 {
+            return;
+        }
         if !layout.needs_products() {
             panel.quadratics(forms, all, v);
             return;
@@ -260,6 +263,9 @@ impl Products<'_> {
     /// out += Σ_n c_n x̃x̃ᵀ in the layout of the forms, for weights c (n×K).
     fn grams_add(&mut self, panel: &mut Panel<'_>, layout: &Layout, c: &[f64], out: &mut [f64]) {
         let (n, dim, all) = (panel.rows(), layout.dim, layout.forms);
+        if all == 0 {
+            return;
+        }
         if !layout.needs_products() {
             panel.weighted_grams_add(c, all, out);
             return;

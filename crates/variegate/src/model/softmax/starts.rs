@@ -87,6 +87,13 @@ fn place(layout: &Layout, child: Child, rows: &[(u32, &[f64])], bias: bool, rng:
             }
         }
     }
+    // rows that are all alike have clusters that are all alike, and children that are would stay so
+    if logits.iter().any(|l| *l != 0.0) || node.own.is_none() {
+        for l in &mut logits {
+            let z: f64 = StandardNormal.sample(rng);
+            *l += 0.01 * z;
+        }
+    }
     at[node.first_unit * dim..(node.first_unit + node.units) * dim].copy_from_slice(&node.unit_weights(&logits, dim));
 }
 

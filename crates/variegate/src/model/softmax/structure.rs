@@ -9,7 +9,7 @@ use super::tree::{Coding, Gates, Structure};
 /// Largest number of subclasses or experts that `auto` tries unless it is told another.
 const AUTO_MOST: usize = 10;
 /// Most structures that are fitted one and all.
-pub const MOST_STRUCTURES: usize = 10_000;
+pub const MOST_STRUCTURES: usize = 1000;
 /// Most subclasses or experts anywhere.
 const MOST: usize = 1000;
 

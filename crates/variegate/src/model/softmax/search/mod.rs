@@ -214,8 +214,8 @@ impl Search {
             }
             match table.iter_mut().find(|c| c.structure == state.job.structure) {
                 None => table.push(Candidate { structure: state.job.structure.clone(), chain, scores: scores.clone() }),
-                // the bound alone decides between fits of one structure: it is what both have climbed
-                Some(known) if scores.elbo > known.scores.elbo => (known.chain, known.scores) = (chain, scores.clone()),
+                // what both have climbed decides between fits of one structure
+                Some(known) if state.bound > finished[known.chain].bound => (known.chain, known.scores) = (chain, scores.clone()),
                 Some(_) => {}
             }
         }

@@ -262,3 +262,90 @@ fn special_cases_are_the_models_they_reduce_to() {
         }
     }
 }
+
+/// A_root once more, by listing every path: ln Σ_paths exp Σ (m − Φ), and shares that are each path's part of it.
+#[test]
+fn the_walk_is_a_sum_over_paths() {
+    use crate::model::softmax::walk::Walk;
+    use tree::{Child, Leaf};
+    fn paths(layout: &layout::Layout, child: Child, so_far: f64, walk: &Walk, out: &mut Vec<(usize, f64)>) {
+        match child {
+            Child::Leaf(leaf) => out.push((leaf, so_far + walk.density.get(leaf).copied().unwrap_or(0.0))),
+            Child::Node(v) => {
+                for (c, below) in layout.nodes[v].children.iter().enumerate() {
+                    paths(layout, *below, so_far + walk.z[layout.nodes[v].first_logit + c] - walk.phi[v], walk, out);
+                }
+            }
+        }
+    }
+    for real in [false, true] {
+        for structure in trees() {
+            let outcome = if real { Outcome::Real(1) } else { Outcome::Classes(2) };
+            if real && matches!(structure, Structure::Subclasses(_)) {
+                continue;
+            }
+            let p = check::program(&Settings::default(), outcome, Design::identity(1, true), vec![1.0; 2]).unwrap();
+            let layout = p.layout(&structure.tree(outcome, tree::Coding::Full));
+            let mut walk = Walk::default();
+            walk.resize(&layout);
+            walk.z = pseudo(layout.logits, 3).iter().map(|z| 3.0 * z).collect();
+            walk.phi = pseudo(layout.nodes.len(), 4);
+            walk.density = pseudo(layout.gaussians(), 5);
+            for class in 0..2u32 {
+                let up = walk.up(&layout, class, 1.0);
+                walk.down(&layout, class, 1.0);
+                let mut all = Vec::new();
+                paths(&layout, layout.root, 0.0, &walk, &mut all);
+                let mine: Vec<(usize, f64)> =
+                    all.into_iter().filter(|(leaf, _)| matches!(layout.leaves[*leaf], Leaf::Gaussian) || layout.leaves[*leaf] == Leaf::Class(class)).collect();
+                let total: f64 = mine.iter().map(|(_, t)| t.exp()).sum();
+                assert!((up - total.ln()).abs() < 1e-12, "{structure:?}");
+                for (leaf, t) in &mine {
+                    assert!((walk.leaf[*leaf] - t.exp() / total).abs() < 1e-12, "{structure:?}");
+                }
+                assert!((walk.leaf.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+                for (v, node) in layout.nodes.iter().enumerate() {
+                    let share: f64 = walk.share[node.first_logit..node.first_logit + node.width()].iter().sum();
+                    assert!((share - walk.reach[v]).abs() < 1e-12);
+                }
+            }
+        }
+    }
+}
+
+/// Permuted subclasses are the same fit, repeated rows are weights, sparse rows are dense rows: for trees too.
+#[test]
+fn trees_do_not_see_order_weights_or_storage() {
+    let rows = 40;
+    let mut x = pseudo(rows * 3, 31);
+    x.iter_mut().filter(|v| v.abs() < 0.4).for_each(|v| *v = 0.0);
+    let codes: Vec<u32> = x.chunks(3).map(|r| (r[0] * r[1] >= 0.0) as u32).collect();
+    let (mut indptr, mut indices, mut values) = (vec![0usize], vec![], vec![]);
+    for row in x.chunks(3) {
+        for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+            indices.push(j as u32);
+            values.push(v);
+        }
+        indptr.push(indices.len());
+    }
+    let dense = Dataset::new(Matrix::dense(rows, 3, x.clone())).with_target(classes(&codes, 2));
+    let csr = Matrix::Csr { rows, cols: 3, indptr: indptr.into(), indices: indices.into(), values: values.into() };
+    let sparse = Dataset::new(csr).with_target(classes(&codes, 2));
+    let mut weighted = dense.clone();
+    weighted.weights = Some((0..rows).map(|i| (i % 3) as f64).collect());
+    let repeated = dense.subset(&(0..rows).flat_map(|i| vec![i; i % 3]).collect::<Vec<_>>());
+    for (bound, covariance) in ALL {
+        for structure in [Structure::Subclasses(vec![1, 2]), Structure::Experts(2)] {
+            let design = Design { mean: vec![0.1, -0.2, 0.3], scale: vec![0.5, 2.0, 1.5], ..Design::identity(3, true) };
+            let p = program(&Settings { bound, covariance, ..Settings::default() }, 2, design);
+            let l = |data: &Dataset<'_>| climb_tree(&p, data, &structure, 30, |chain, _| chain.global.bound);
+            let what = format!("{bound:?} {covariance:?} {}", structure.describe());
+            let (a, b) = (l(&dense), l(&sparse));
+            assert!((a - b).abs() < 1e-6 * (1.0 + a.abs()), "{what}: dense {a}, sparse {b}");
+            if !matches!(covariance.0, Some(Covariance::LowRank(_))) {
+                let (a, b) = (l(&weighted), l(&repeated));
+                assert!((a - b).abs() < 1e-6 * (1.0 + a.abs()), "{what}: weighted {a}, repeated {b}");
+            }
+        }
+    }
+}
