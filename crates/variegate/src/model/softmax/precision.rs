@@ -200,6 +200,18 @@ mod tests {
         assert_eq!(feature.means(&[1.0, 4.0], 1.0), [2.0, 0.5, 2.0, 0.5]);
     }
 
+    #[test]
+    fn the_density_is_that_of_normals_and_gammas() {
+        let prior = Prior::new(Precision::Feature, 2, 2, 1.5, 0.7, 1.0, Some(3.0));
+        let (weights, alpha) = ([0.3, -1.2, 2.0, 0.1], 0.8);
+        let normal = |w: f64, a: f64| 0.5 * (a.ln() - (2.0 * PI).ln() - a * w * w);
+        let sum = normal(0.3, alpha) + normal(-1.2, 3.0) + normal(2.0, alpha) + normal(0.1, 3.0);
+        let gamma = crate::dist::Gamma::new(1.5, 0.7).unwrap().ln_pdf(alpha);
+        assert!((prior.ln_density(&[alpha], &weights) - sum - gamma).abs() < 1e-12);
+        let fixed = Prior::new(Precision::Fixed, 1, 2, 1.0, 1.0, 2.0, None);
+        assert!((fixed.ln_density(&[], &weights[..2]) - normal(0.3, 2.0) - normal(-1.2, 2.0)).abs() < 1e-12);
+    }
+
     /// The best rates maximise the terms, and at a₀, b₀ → ∞ with a₀/b₀ = α the prior is the fixed one.
     #[test]
     fn rates_are_optimal_and_the_limit_is_a_fixed_precision() {

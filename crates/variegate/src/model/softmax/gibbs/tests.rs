@@ -278,7 +278,7 @@ fn predictions_depend_on_the_row_alone_and_survive_saving() {
     assert!(summary.rows.iter().any(|(n, _)| n == "share of c2, 2 from above"), "{:?}", summary.rows);
 }
 
-/// Class probabilities, and densities of real outcomes, are averages over the draws.
+/// Means and densities of real outcomes are averages over the draws, whose log densities are those of the model.
 #[test]
 fn predictions_average_over_draws() {
     let given = short(&[("task", json!("regression")), ("experts", json!("2")), ("standardize", json!(false)), ("n_chains", json!(2))]);
@@ -294,16 +294,29 @@ fn predictions_average_over_draws() {
         let (w, e, t) = (of("weights"), of("expert_weights"), of("noise_precision"));
         for row in table.values.chunks_exact(table.width()) {
             draws += 1.0;
+            let mut log_likelihood = 0.0;
             for (i, out) in expected.iter_mut().enumerate() {
                 let line = |at: usize| row[at] * x[i] + row[at + 1];
                 let odds = (line(w) - line(w + 2)).exp();
+                let before = out.1;
                 for (k, share) in [odds / (1.0 + odds), 1.0 / (1.0 + odds)].into_iter().enumerate() {
                     let (at, spread) = (mean + sd * line(e + 2 * k), sd / row[t + k].sqrt());
                     let u = (y[i] - at) / spread;
                     out.0 += share * at;
                     out.1 += share * (-0.5 * u * u).exp() / (spread * (2.0 * PI).sqrt());
                 }
+                log_likelihood += (out.1 - before).ln();
             }
+            // Gamma(1, 1) on the precisions of weights and slopes, Gamma(1, 0.01) on those of the noise
+            let normal = |v: f64, precision: f64| 0.5 * ((precision / (2.0 * PI)).ln() - precision * v * v);
+            let (alpha, kappa) = (row[of("alpha")], of("slope_precision"));
+            let mut joint = log_likelihood - alpha + row[w..w + 4].iter().map(|v| normal(*v, alpha)).sum::<f64>();
+            for k in 0..2 {
+                joint += 0.01f64.ln() - 0.01 * row[t + k] - row[kappa + k];
+                joint += row[e + 2 * k..e + 2 * k + 2].iter().map(|v| normal(*v, row[t + k] * row[kappa + k])).sum::<f64>();
+            }
+            assert!((row[of("log_likelihood")] - log_likelihood).abs() < 1e-6 * (1.0 + log_likelihood.abs()));
+            assert!((row[of("log_joint")] - joint).abs() < 1e-6 * (1.0 + joint.abs()));
         }
     }
     let levels = [0.025, 0.5, 0.9];
