@@ -91,7 +91,7 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
 }
 
 /// The structure that is checked: the one that is set, or a small one where it is to be searched for.
-fn structure(settings: &Settings) -> Result<(Structure, Outcome)> {
+pub(super) fn structure(settings: &Settings) -> Result<(Structure, Outcome)> {
     let lists = |gates: &Gates| -> Option<usize> {
         fn first(gates: &Gates) -> Option<usize> {
             match gates {

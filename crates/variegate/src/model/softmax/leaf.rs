@@ -84,7 +84,8 @@ impl GaussianLeaf {
         prior.fixed_slope.unwrap_or(self.slope.0 / self.slope.1)
     }
 
-    fn factor(&self) -> Result<Cholesky, NotPositiveDefinite> {
+    /// Cholesky factor of Λ.
+    pub(super) fn factor(&self) -> Result<Cholesky, NotPositiveDefinite> {
         let dim = self.mean.len() / self.rates.len();
         let mut lower = vec![0.0; dim * dim];
         for i in 0..dim {

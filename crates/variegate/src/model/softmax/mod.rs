@@ -17,7 +17,7 @@
 //! | `products.rs` | conjugate gradients and bases for covariances too large to hold |
 //! | `map.rs`, `starts.rs`, `gather.rs` | penalised maximum likelihood, and from where it is looked for |
 //! | `vb.rs` | the program: jobs, sweeps, when to stop |
-//! | `gibbs.rs` | the other program: draws from the exact posterior |
+//! | `gibbs.rs`, `gibbs/` | the other program: draws from the exact posterior, and what they say |
 //! | `search/` | which structures are fitted, one after the other |
 //! | `score.rs`, `symmetry.rs`, `tight.rs` | the criteria between them |
 //! | `expect.rs`, `posterior.rs` | what a fit expects of a row; predictions and summaries |
@@ -28,6 +28,7 @@ mod check;
 mod double;
 mod expect;
 mod gather;
+pub mod gibbs;
 pub mod layout;
 pub mod leaf;
 pub mod map;
@@ -50,6 +51,8 @@ pub mod vb;
 mod walk;
 
 pub use bound::Bound;
+pub use gibbs::Gibbs;
+pub use gibbs::posterior::DrawsPosterior;
 pub use node::Covariance;
 pub use posterior::SoftmaxPosterior;
 pub use precision::Precision;
@@ -66,6 +69,7 @@ use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
+use gibbs::fit::GibbsFit;
 use layout::Layout;
 use search::Policy;
 use tree::{Outcome, Structure};
@@ -91,7 +95,8 @@ impl Family for Softmax {
         "Two classes or more, with linear boundaries, or with curved ones made of subclasses, experts behind a gate, or trees of gates; \
          real outcomes by experts. Probabilities know how sure the weights are, and a lower bound on the log evidence chooses the \
          structure (only between fits with the same `bound`, `covariance` and `precision`). It starts from penalised maximum \
-         likelihood. Rows may have any non-negative weight."
+         likelihood. Rows may have any non-negative weight. Inference `gibbs` draws from the exact posterior of a given structure; \
+         weights of rows must then be whole numbers."
     }
 
     fn settings(&self) -> Vec<Setting> {
@@ -126,6 +131,9 @@ impl Family for Softmax {
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        if state::kind(saved)? == gibbs::posterior::SAVED {
+            return Ok(Box::new(DrawsPosterior::load(saved)?));
+        }
         Ok(Box::new(SoftmaxPosterior::load(saved)?))
     }
 }
@@ -219,13 +227,22 @@ impl Model for SoftmaxModel {
             }
             _ => return Err(DataError::NoTarget.into()),
         }
+        if s.inference == Inference::Gibbs {
+            let fit = GibbsFit::new(s, schema, warnings)?;
+            fit.check(data)?;
+            return Ok(Box::new(fit));
+        }
         let fit = SoftmaxFit::new(s, schema, warnings)?;
         fit.check_size()?;
         Ok(Box::new(fit))
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
-        Ok(Box::new(SoftmaxFit::new(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())?))
+        let schema = state::unseal(SCHEMA, schema)?;
+        if self.settings.inference == Inference::Gibbs {
+            return Ok(Box::new(GibbsFit::new(&self.settings, schema, Vec::new())?));
+        }
+        Ok(Box::new(SoftmaxFit::new(&self.settings, schema, Vec::new())?))
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -234,6 +251,9 @@ impl Model for SoftmaxModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        if self.settings.inference == Inference::Gibbs {
+            return gibbs::check::check(&self.settings, effort, seed, progress);
+        }
         check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
     }
 }

@@ -148,6 +148,15 @@ impl Prior {
         self.best_rates(&squares, 1.0).iter().enumerate().map(|(g, b)| gamma(self.posterior_shape(g, 1.0), *b)).collect()
     }
 
+    /// ln p(W | α) + ln p(α) for precisions of the groups and weights of all entries.
+    pub fn ln_density(&self, groups: &[f64], weights: &[f64]) -> f64 {
+        let entries: f64 =
+            self.spread(groups).iter().zip(weights).map(|(alpha, w)| 0.5 * (alpha.ln() - (2.0 * PI).ln() - alpha * w * w)).sum();
+        let (a, b) = (self.shape, self.rate);
+        let constant = if groups.is_empty() { 0.0 } else { a * b.ln() - ln_gamma(a) };
+        entries + groups.iter().map(|alpha| constant + (a - 1.0) * alpha.ln() - b * alpha).sum::<f64>()
+    }
+
     /// The precision of each entry, given those of the groups.
     pub fn spread(&self, groups: &[f64]) -> Vec<f64> {
         self.source
@@ -189,6 +198,18 @@ mod tests {
         assert_eq!(fixed.means(&[], 1.0), [7.0, 0.1, 7.0, 0.1]);
         let feature = Prior::new(Precision::Feature, 2, 2, 1.0, 1.0, 7.0, None);
         assert_eq!(feature.means(&[1.0, 4.0], 1.0), [2.0, 0.5, 2.0, 0.5]);
+    }
+
+    #[test]
+    fn the_density_is_that_of_normals_and_gammas() {
+        let prior = Prior::new(Precision::Feature, 2, 2, 1.5, 0.7, 1.0, Some(3.0));
+        let (weights, alpha) = ([0.3, -1.2, 2.0, 0.1], 0.8);
+        let normal = |w: f64, a: f64| 0.5 * (a.ln() - (2.0 * PI).ln() - a * w * w);
+        let sum = normal(0.3, alpha) + normal(-1.2, 3.0) + normal(2.0, alpha) + normal(0.1, 3.0);
+        let gamma = crate::dist::Gamma::new(1.5, 0.7).unwrap().ln_pdf(alpha);
+        assert!((prior.ln_density(&[alpha], &weights) - sum - gamma).abs() < 1e-12);
+        let fixed = Prior::new(Precision::Fixed, 1, 2, 1.0, 1.0, 2.0, None);
+        assert!((fixed.ln_density(&[], &weights[..2]) - normal(0.3, 2.0) - normal(-1.2, 2.0)).abs() < 1e-12);
     }
 
     /// The best rates maximise the terms, and at a₀, b₀ → ∞ with a₀/b₀ = α the prior is the fixed one.

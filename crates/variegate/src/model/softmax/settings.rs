@@ -12,7 +12,7 @@ use super::search::{Policy, Search};
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
 use super::tree::{Coding, Outcome, Structure};
 use crate::data::{Design, InputMap};
-use crate::model::{Kind, SAMPLING, Setting};
+use crate::model::{Kind, SAMPLING, Setting, as_map};
 use crate::{Error, Result};
 
 /// What is predicted.
@@ -222,6 +222,26 @@ impl Default for Settings {
     }
 }
 
+/// Settings of ascents and of the search for structures, which mean nothing to the sampler.
+const NOT_OF_GIBBS: &[&str] = &[
+    "preset",
+    "bound",
+    "covariance",
+    "class_weight",
+    "tol",
+    "max_iter",
+    "map_penalty",
+    "n_init",
+    "n_vb",
+    "anneal",
+    "criterion",
+    "generations",
+    "relevance",
+    "folds",
+];
+/// Settings of the sampler alone.
+const OF_GIBBS: &[&str] = &["n_chains", "n_warmup", "n_draws", "thin"];
+
 /// The table of settings.
 pub fn table() -> Vec<Setting> {
     let positive = Kind::Number { above: 0.0, most: f64::MAX };
@@ -303,6 +323,15 @@ impl Settings {
     pub fn validate(&self) -> Result<()> {
         let standard = Self::default();
         let refuse = |name: &str, value: String, allowed: &str| Err(Error::setting(name, value, allowed));
+        let (without, allowed) = match self.inference {
+            Inference::Gibbs => (NOT_OF_GIBBS, "left out where `inference` is `gibbs`"),
+            _ => (OF_GIBBS, "left out unless `inference` is `gibbs`"),
+        };
+        let (given, defaults) = (as_map(self), as_map(&standard));
+        if let Some(name) = without.iter().find(|name| given.get(**name) != defaults.get(**name)) {
+            let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
+            return refuse(name, value, allowed);
+        }
         if self.precision == Precision::Fixed {
             for (name, value, default) in [("a0", self.a0, standard.a0), ("b0", self.b0, standard.b0)] {
                 if value != default {
