@@ -176,7 +176,7 @@ mod tests {
         let class = |x: &[f64]| if x[0] * x[1] > 0.1 { 0 } else { 1 + u32::from(x[0] > 0.3) % (count as u32 - 1) };
         let codes: Vec<u32> = x.chunks_exact(2).map(class).collect();
         let mut data = classes(&x, &codes, count);
-        data.weights = Some((0..ROWS).map(|i| [1.0, 0.5, 0.0, 2.0][i % 4]).collect::<Vec<_>>().into());
+        data.weights = Some((0..ROWS).map(|i| [1.0, 0.5, 0.0, 2.0][i % 4]).collect());
         data
     }
 
@@ -409,7 +409,7 @@ mod tests {
                 assert!((0.5..2.0).contains(&(spread / reported)), "{}: {spread} {reported}", structure.describe());
             });
             let mut twice = data.clone();
-            twice.weights = Some((0..ROWS).map(|i| 2.0 * data.weights.as_ref().map_or(1.0, |w| w[i])).collect::<Vec<_>>().into());
+            twice.weights = Some((0..ROWS).map(|i| 2.0 * data.weights.as_ref().map_or(1.0, |w| w[i])).collect());
             at(&twice, 4, &mut |chain| {
                 let found = tight(&program, &state, q, 0, chain.rows());
                 assert!((found.0 - 2.0 * first.0).abs() < 1e-10 && (found.1 - 2.0 * first.1).abs() < 1e-12);
