@@ -32,6 +32,9 @@ const ML_PENALTY: f64 = 1e-6;
 /// Up to so many columns the leading axis of a component is that of its whole scatter, beyond them the column that varies most.
 const FULL_SCATTER: usize = 512;
 
+/// Names the draws of scores. All fits share them, so that the same fit scores the same and a search cannot go round in circles after noise.
+const KEY: u64 = 0;
+
 /// What decides between structures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -190,7 +193,7 @@ impl Vb {
             scores.shares = vec![0.0; count];
             of.iter().zip(&state.stats.shares.0).for_each(|(c, s)| scores.shares[*c] += s);
             if state.job.fold.is_none() {
-                let found = symmetry::ln_effective(&layout, &state.tree, &q.nodes, &state.basis, state.key).map_err(failed)?;
+                let found = symmetry::ln_effective(&layout, &state.tree, &q.nodes, &state.basis, KEY).map_err(failed)?;
                 (scores.ln_effective, scores.effective_is_low) = (found.value, found.is_low);
             }
             let predicting = Layout::for_prediction(&state.tree, &self.shape, self.outcome, layout.dim);
@@ -203,7 +206,7 @@ impl Vb {
             }
             if state.job.score {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, None);
-                let stats = rows.all(&Ask::Tight { tree: tree(), view, key: state.key })?;
+                let stats = rows.all(&Ask::Tight { tree: tree(), view, key: KEY })?;
                 // everything in L but the rows' part stays
                 let rest = state.bound - self.rows_part(&layout, state, &moments);
                 scores.tight = stats.shares.0.first().map(|square| (rest + stats.value.0, square.sqrt()));

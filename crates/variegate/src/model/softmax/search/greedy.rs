@@ -14,6 +14,8 @@ use super::{Policy, Search, moves};
 const TRIAL: (u64, usize) = (40, 200);
 /// A trial must raise the score by more than this.
 const GAIN: f64 = 0.01;
+/// Steps at most.
+const MOST_STEPS: u32 = 200;
 /// A component with less than so many rows is not split.
 const LEAST_ROWS: f64 = 2.0;
 
@@ -37,12 +39,19 @@ pub fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<State> {
         }
     }
     let value = |s: &State| s.scores.as_ref().map_or(f64::NEG_INFINITY, |scores| search.score(scores));
+    // a structure that was left behind is taken up again only for a better fit of it: every search ends
+    let before = |s: &State| {
+        finished.iter().filter(|f| is_fit(f) && f.job.structure == s.job.structure).map(&value).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let trials: Vec<&State> = trials.into_iter().filter(|s| value(s) > before(s) + GAIN).collect();
     let best = trials.iter().fold(None, |best: Option<&State>, s| match best {
         Some(b) if value(b) >= value(s) => Some(b),
         _ => Some(s),
     });
     match best {
-        Some(best) if value(best) > search.score(scores) + GAIN => vec![continued(search, best, here.job.generation + 1)],
+        Some(best) if value(best) > search.score(scores) + GAIN && here.job.generation < MOST_STEPS => {
+            vec![continued(search, best, here.job.generation + 1)]
+        }
         _ => closing(search, program, here),
     }
 }
