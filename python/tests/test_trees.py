@@ -153,6 +153,30 @@ def test_penalised_maximum_likelihood(tree, two_parts):
         tree.fit(X, y)
 
 
+def test_draws_from_the_exact_posterior(two_parts):
+    X, y = two_parts
+    sampling = {"inference": "gibbs", "n_chains": 2, "n_warmup": 30, "n_draws": 60, "random_state": 1}
+    plain = SoftmaxClassifier(**sampling).fit(X, y)
+    assert plain.posterior_["coef"].shape == (2, 60, 2, 2)
+    np.testing.assert_allclose(plain.coef_, plain.posterior_["coef"].mean(axis=(0, 1)), rtol=1e-9)
+    assert plain.log_joint_trace_.shape == (2, 90)
+    assert not hasattr(plain, "bound_")
+    for model in (
+        MultimodalSoftmaxClassifier(subclasses=[1, 2], **sampling),
+        MixtureOfExpertsClassifier(experts=2, **sampling),
+        HierarchicalMixtureOfExpertsClassifier(gates=[2, "expert"], **sampling),
+    ):
+        model.fit(X, y)
+        assert model.score(X, y) > 0.9
+        assert model.posterior_["shares"].shape[:2] == (2, 60)
+        assert (model.predict_proba_std(X) > 0).all()
+        assert not hasattr(model, "component_names_")
+        with pytest.raises(ValueError, match="change places between draws"):
+            model.responsibilities(X)
+        copy = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+
+
 def test_searches_that_need_a_bound_are_refused_without_one(two_parts):
     with pytest.raises(ValueError, match="`experts` is auto:5.*unless `inference` is `vb`"):
         MixtureOfExpertsClassifier(inference="map").fit(*two_parts)

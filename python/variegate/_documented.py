@@ -78,8 +78,13 @@ bound_ : float
     compares fits of the same `bound`, `covariance` and `precision`.
 elbo_trace_ : ndarray of shape (n_iter_,)
     The bound after every sweep of the ascent that was chosen.
+posterior_ : Posterior
+    The draws as arrays (chain, draw, ...), where `inference` is "gibbs". There is no bound then, and no share of
+    components that change places between draws.
+log_joint_trace_ : ndarray of shape (n_chains, n_iter_)
+    Log joint density of every sweep, warm-up included, where `inference` is "gibbs".
 n_iter_ : int
-    Number of sweeps of that ascent.
+    Number of sweeps of the ascent that was chosen, or of a chain.
 input_map_ : object
     The fitted transformer, where `input_map` is one.
 n_features_in_ : int

@@ -38,7 +38,7 @@ class SoftmaxClassifier(TreeClassifier):
     -----
     Weights of rows (`sample_weight`) may be any numbers that are not negative. Methods of `predict_proba` are "probit"
     (the uncertainty of the weights averaged out by a closed form, the default), "mc" (averaged over draws) and "map"
-    (at the posterior mean, no averaging).
+    (at the posterior mean, no averaging); with inference "gibbs" there is "average" alone.
 
     Examples
     --------

@@ -99,7 +99,10 @@ class TreeEstimator(FamilyEstimator):
         """Names of the hidden components."""
         check_is_fitted(self)
         no_row = np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0), self._model.width
-        return self._model.responsibilities(no_row)[0]
+        try:
+            return self._model.responsibilities(no_row)[0]
+        except ValueError as reason:  # draws change them about
+            raise AttributeError(str(reason)) from None
 
     def _target(self, y, rows):
         """Outcomes as the model takes them."""

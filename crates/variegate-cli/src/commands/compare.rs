@@ -107,9 +107,10 @@ impl Tried {
         match posterior.selection() {
             Some(selection) => Ok(Self { path, run, posterior, selection, scores: None }),
             None if run.status().complete => bail!(
-                "`{}` is a `{}` run, which has no structures to compare: give runs of a family that has (such as softmax)",
+                "`{}` is a `{}` run by {}, which has no structures to compare: give runs that have, such as those of softmax by vb",
                 path.display(),
-                run.record().family
+                run.record().family,
+                run.record().program
             ),
             None => bail!("`{0}` has not fitted a structure to its end yet: go on with `variegate resume {0}`", path.display()),
         }
