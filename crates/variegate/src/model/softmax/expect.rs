@@ -286,15 +286,14 @@ impl TreeExpect {
         self.draws(layout, m, v, |leaf| {
             add(leaf, &mut p);
             count += 1.0;
-            for ((sum, square), p) in mean.iter_mut().zip(deviation.iter_mut()).zip(&p) {
-                *sum += p;
-                *square += p * p;
+            // Welford's update: nothing cancels where probabilities hardly vary
+            for ((mean, square), p) in mean.iter_mut().zip(deviation.iter_mut()).zip(&p) {
+                let away = p - *mean;
+                *mean += away / count;
+                *square += away * (p - *mean);
             }
         });
-        for (sum, square) in mean.iter_mut().zip(deviation) {
-            *sum /= count;
-            *square = (*square / count - *sum * *sum).max(0.0).sqrt();
-        }
+        deviation.iter_mut().for_each(|square| *square = (square.max(0.0) / count).sqrt());
         normalise(mean);
     }
 }

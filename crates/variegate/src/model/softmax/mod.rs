@@ -20,7 +20,7 @@
 //! | `gibbs.rs`, `gibbs/` | the other program: draws from the exact posterior, and what they say |
 //! | `search/` | which structures are fitted, one after the other |
 //! | `score.rs`, `symmetry.rs`, `tight.rs` | the criteria between them |
-//! | `expect.rs`, `posterior.rs` | what a fit expects of a row; predictions and summaries |
+//! | `expect.rs`, `posterior.rs`, `report.rs` | what a fit expects of a row; predictions; summaries |
 //! | `simulate.rs`, `check.rs` | data from the prior; does the bound rise, and stay a bound? |
 
 pub mod bound;
@@ -37,6 +37,7 @@ pub mod pass;
 mod posterior;
 pub mod precision;
 mod products;
+mod report;
 pub mod score;
 pub mod search;
 pub mod settings;
@@ -66,7 +67,7 @@ use serde_json::{Map, Value, json};
 use super::columns::column_warnings;
 use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
+use crate::data::{Classes, DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
 use gibbs::fit::GibbsFit;
@@ -186,45 +187,38 @@ impl Model for SoftmaxModel {
         data.check(Needs::target(self.target()))?;
         let s = &self.settings;
         let scaling = Scaling { center: s.standardize, scale: s.standardize, intercept: true, drop_constant: true };
-        let (design, dropped) = Design::fit_mapped(&data.x, data.weights.as_deref(), scaling, s.input_map, 0)?;
+        let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
+        let (counts, class_weight) = match &data.target {
+            Target::Classes(classes) => class_counts(classes, weight, s.class_weight)?,
+            _ => (vec![(0..data.rows()).map(weight).sum()], Vec::new()),
+        };
+        // weights of classes are weights of rows, and count in the means and deviations of columns like those
+        let weights: Option<Vec<f64>> = match &data.target {
+            Target::Classes(c) if !class_weight.is_empty() => {
+                Some(c.codes.iter().enumerate().map(|(i, code)| weight(i) * class_weight[*code as usize]).collect())
+            }
+            _ => None,
+        };
+        let weights = weights.as_deref().or(data.weights.as_deref());
+        let (design, dropped) = Design::fit_mapped(&data.x, weights, scaling, s.input_map, 0)?;
         let mut warnings = column_warnings(data, &dropped, s.standardize);
         if s.bound == Bound::Double && s.covariance.0 == Some(Covariance::Joint) {
             warnings.push(
                 "with the double bound a joint covariance has no entries between classes: `child` gives the same fit and was used".into(),
             );
         }
-        let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
         let mut schema = Schema {
             columns: data.columns.clone(),
             classes: Vec::new(),
-            counts: Vec::new(),
-            class_weight: Vec::new(),
+            counts,
+            class_weight,
             y_mean: Vec::new(),
             y_scale: Vec::new(),
             design,
         };
         match &data.target {
-            Target::Classes(classes) => {
-                let mut counts = vec![0.0; classes.names.len()];
-                classes.codes.iter().enumerate().for_each(|(i, &code)| counts[code as usize] += weight(i));
-                if let Some(empty) = counts.iter().position(|&n| n == 0.0) {
-                    return Err(Error::Unfit(format!(
-                        "class `{}` has no row of positive weight: leave it out of the list of classes",
-                        classes.names[empty]
-                    )));
-                }
-                schema.classes.clone_from(&classes.names);
-                if s.class_weight == ClassWeight::Balanced {
-                    let each = counts.iter().sum::<f64>() / counts.len() as f64;
-                    schema.class_weight = counts.iter().map(|n| each / n).collect();
-                    counts.fill(each);
-                }
-                schema.counts = counts;
-            }
-            Target::Real { width, values } => {
-                (schema.y_mean, schema.y_scale) = moments(*width, values, weight);
-                schema.counts = vec![(0..data.rows()).map(weight).sum()];
-            }
+            Target::Classes(classes) => schema.classes.clone_from(&classes.names),
+            Target::Real { width, values } => (schema.y_mean, schema.y_scale) = moments(*width, values, weight),
             _ => return Err(DataError::NoTarget.into()),
         }
         if s.inference == Inference::Gibbs {
@@ -258,6 +252,24 @@ impl Model for SoftmaxModel {
     }
 }
 
+/// Total weight of the rows of each class, and the factor of its rows where classes are to count the same.
+fn class_counts(classes: &Classes, weight: impl Fn(usize) -> f64, balance: ClassWeight) -> Result<(Vec<f64>, Vec<f64>)> {
+    let mut counts = vec![0.0; classes.names.len()];
+    classes.codes.iter().enumerate().for_each(|(i, &code)| counts[code as usize] += weight(i));
+    if let Some(empty) = counts.iter().position(|&n| n == 0.0) {
+        return Err(Error::Unfit(format!(
+            "class `{}` has no row of positive weight: leave it out of the list of classes",
+            classes.names[empty]
+        )));
+    }
+    if balance == ClassWeight::None {
+        return Ok((counts, Vec::new()));
+    }
+    let each = counts.iter().sum::<f64>() / counts.len() as f64;
+    let factors = counts.iter().map(|n| each / n).collect();
+    Ok((vec![each; counts.len()], factors))
+}
+
 /// Weighted mean and standard deviation of each real outcome; a constant one keeps its scale.
 fn moments(width: usize, values: &[f64], weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
     let rows = values.len() / width.max(1);
@@ -287,7 +299,7 @@ impl SoftmaxFit {
         if let Policy::All(structures) = &program.search.policy {
             for structure in structures {
                 match structure {
-                    Structure::Subclasses(sizes) if most(&program.counts, sizes) && structures.len() == 1 => {
+                    Structure::Subclasses(sizes) if most(&program.counts, sizes) && structures.len() == 1 && !structure.is_concave() => {
                         warnings.push(format!("{}: a class has more subclasses than rows", structure.describe()));
                     }
                     Structure::Experts(count) if *count as f64 > program.counts.iter().sum() => {
@@ -337,6 +349,11 @@ impl SoftmaxFit {
                 let allowed =
                     format!("`tilted`, `double` or `bohning`: {} has a node of {} children", structure.describe(), wide.children.len());
                 return Err(Error::setting("bound", "jj", allowed));
+            }
+            let narrow = program.shape.covariance.is_some_and(Covariance::needs_products);
+            if narrow && tree.nodes.iter().any(|n| n.coding == tree::Coding::Logistic) {
+                let text = self.settings.covariance.text();
+                return Err(Error::setting("covariance", text, "`joint` or `child` where a gate has coding `logistic`"));
             }
             let layout: Layout = program.layout(&tree);
             // the precisions of a joint covariance have more numbers than the forms of its rows

@@ -228,7 +228,7 @@ impl Tree {
 
     /// Logarithm of the number of relabellings that leave the model as it is.
     pub fn ln_symmetries(&self) -> f64 {
-        (0..self.nodes.len()).flat_map(|v| self.alike(v)).map(|group| ln_gamma(group.len() as f64 + 1.0)).sum()
+        (0..self.nodes.len()).flat_map(|v| self.alike(v)).map(|group| ln_gamma(group.len() as f64 + 1.0)).sum::<f64>() + 0.0
     }
 }
 

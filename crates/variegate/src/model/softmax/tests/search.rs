@@ -256,11 +256,10 @@ fn class_weights_and_input_maps() {
     (0..60).filter(|i| i % 8 == 1).for_each(|i| c.codes[i] = 0);
     let counts = [c.codes.iter().filter(|k| **k == 0).count() as f64, c.codes.iter().filter(|k| **k == 1).count() as f64];
     let codes = c.codes.clone();
-    let balanced =
-        run(&[("class_weight", json!("balanced")), ("experts", json!("2")), ("n_init", json!(3)), ("standardize", json!(false))], &data);
+    let balanced = run(&[("class_weight", json!("balanced")), ("experts", json!("2")), ("n_init", json!(3))], &data);
     let mut weighted = data.clone();
     weighted.weights = Some(codes.iter().map(|k| 30.0 / counts[*k as usize]).collect());
-    let same = run(&[("experts", json!("2")), ("n_init", json!(3)), ("standardize", json!(false))], &weighted);
+    let same = run(&[("experts", json!("2")), ("n_init", json!(3))], &weighted);
     let elbo = |f: &Fitted| f.posterior.arrays().iter().find(|a| a.name == "elbo").unwrap().values[0];
     assert!((elbo(&balanced) - elbo(&same)).abs() < 1e-8 * elbo(&same).abs(), "{} {}", elbo(&balanced), elbo(&same));
 
