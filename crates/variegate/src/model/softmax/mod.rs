@@ -28,6 +28,7 @@ mod check;
 mod double;
 mod expect;
 mod gather;
+mod lanes;
 pub mod layout;
 pub mod leaf;
 pub mod map;
