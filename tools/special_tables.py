@@ -307,11 +307,23 @@ def elementary_table(rng):
     write_table("elementary", ("x", "t", "ln_1p", "sin_quarters", "cos_quarters"), rows)
 
 
+def exponential_table(rng):
+    xs = [0.0, -1e-300, -(2.0**-53), -(2.0**-54), -1.0, -707.0, -708.0, -0.5, -36.7]
+    xs += [-708 * rng.random() for _ in range(400)] + [-log_uniform(rng, 1e-18, 700) for _ in range(300)]
+    for k in (0, 1, 2, 7, 50, 500, 1020):  # where the nearest multiple of ln 2 changes, and at the multiples
+        for half in (mp.mpf(0), mp.mpf(1) / 2):
+            middle = (k + half) * mp.log(2)
+            xs += [-float(middle * (1 + rng.gauss(0, 1) * mp.mpf(2) ** -e)) for e in (52, 50, 40, 20)]
+    rows = [(x, mp.exp(mp.mpf(x))) for x in sorted(xs)]
+    write_table("exponential", ("x", "exp"), rows)
+
+
 def main():
     (HERE / "tables").mkdir(parents=True, exist_ok=True)
     write_coefficients()
     rng = random.Random(20160515)
-    for table in (gamma_table, beta_table, logistic_table, normal_table, bessel_table, sum_table, elementary_table):
+    tables = (gamma_table, beta_table, logistic_table, normal_table, bessel_table, sum_table, elementary_table)
+    for table in (*tables, exponential_table):
         table(rng)
 
 

@@ -3,7 +3,7 @@
 //! Inside [`crate::linalg::wide`] the compiler turns a loop over them into vector instructions. Every step is a single rounding of ordinary
 //! arithmetic (no fused multiply-add), so a value has the same bits alone, in a vector of any width, and on any machine.
 
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, LOG2_E};
 
 const EXPONENT: u32 = 52;
 const BIAS: u64 = 1023;
@@ -49,6 +49,43 @@ const fn circle_terms<const N: usize>(first: usize, sign: f64) -> [f64; N] {
         i += 1;
     }
     terms
+}
+
+/// `1/first!, 1/(first + 1)!, ...`
+const fn exponential_terms<const N: usize>(first: usize) -> [f64; N] {
+    let mut terms = [0.0; N];
+    let (mut n, mut factorial, mut i) = (1, 1.0, 0);
+    while i < N {
+        while n < first + i {
+            n += 1;
+            factorial *= n as f64;
+        }
+        terms[i] = 1.0 / factorial;
+        i += 1;
+    }
+    terms
+}
+
+/// `e^x` for `x <= 0`: 0 below -708, where what is left is less than the smallest number with all its digits. NaN stays NaN.
+///
+/// `x = k ln 2 + r` with `|r| <= ln(2)/2`, where the series takes 14 terms. What the difference `r` rounds away is added to the series.
+#[inline(always)]
+pub(crate) fn exp(x: f64) -> f64 {
+    debug_assert!(x.is_nan() || x <= 0.0);
+    const LEAST: f64 = -708.0;
+    /// 1.5 2^52: a sum with it is rounded to an integer, which stands in its low bits.
+    const ROUND: f64 = 6755399441055744.0;
+    let y = if x < LEAST { LEAST } else { x };
+    let shifted = y * LOG2_E + ROUND;
+    let k = shifted - ROUND;
+    // exact: k has 10 bits
+    let (high, low) = (y - k * LN_2.0, k * LN_2.1);
+    let r = high - low;
+    let lost = (high - r) - low;
+    const TERMS: [f64; 12] = exponential_terms(2);
+    let significand = 1.0 + (r + (lost + r * r * polynomial(TERMS, r)));
+    let value = significand * f64::from_bits((shifted.to_bits() << EXPONENT).wrapping_add(ONE));
+    if x < LEAST { 0.0 } else { value }
 }
 
 /// `ln(1 + x)` for `-1 < x < 1e300`, to full relative accuracy; what lies outside gives no useful value.
@@ -101,6 +138,8 @@ mod tests {
         assert_eq!((ln_1p(0.0), sin_cos_quarters(0.0)), (0.0, (0.0, 1.0)));
         assert_eq!(ln_1p(1.0), std::f64::consts::LN_2);
         assert_eq!((ln_1p(1e-20), ln_1p(-1e-300)), (1e-20, -1e-300));
+        assert_eq!((exp(0.0), exp(-1e-300), exp(-1e4), exp(f64::NEG_INFINITY)), (1.0, 1.0, 0.0, 0.0));
+        assert!(exp(-708.0) >= f64::MIN_POSITIVE && exp(f64::NAN).is_nan());
     }
 
     /// A vector of any width and a single number take the same steps.
@@ -108,17 +147,18 @@ mod tests {
     fn loops_have_the_same_bits() {
         let x: Vec<f64> = (0..1003).map(|i| (i as f64 * 0.01).exp() - 0.9999).collect();
         let t: Vec<f64> = (0..1003).map(|i| i as f64 / 1003.0 - 0.5).collect();
-        let mut out = vec![(0.0, (0.0, 0.0)); x.len()];
+        let mut out = vec![(0.0, 0.0, (0.0, 0.0)); x.len()];
         linalg::wide(
             #[inline(always)]
             || {
                 for ((out, &x), &t) in out.iter_mut().zip(&x).zip(&t) {
-                    *out = (ln_1p(x), sin_cos_quarters(t));
+                    *out = (exp(-1.0 - x), ln_1p(x), sin_cos_quarters(t));
                 }
             },
         );
         for ((out, &x), &t) in out.iter().zip(&x).zip(&t) {
-            assert_eq!(*out, (ln_1p(std::hint::black_box(x)), sin_cos_quarters(std::hint::black_box(t))));
+            let (x, t) = std::hint::black_box((x, t));
+            assert_eq!(*out, (exp(-1.0 - x), ln_1p(x), sin_cos_quarters(t)));
         }
     }
 
@@ -130,6 +170,9 @@ mod tests {
                 if x > -1.0 {
                     prop_assert!((ln_1p(x) / x.ln_1p() - 1.0).abs() < 5e-16 || x == 0.0, "{x}");
                 }
+            }
+            for x in [e, e.exp2() - 1.0, 11.8 * e] {
+                prop_assert!((exp(x) / x.exp() - 1.0).abs() < 5e-16, "{x}");
             }
             let (sine, cosine) = sin_cos_quarters(t);
             prop_assert!((sine - (FRAC_PI_2 * t).sin()).abs() <= 4e-16 * sine.abs() && (cosine - (FRAC_PI_2 * t).cos()).abs() < 4e-16);

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::double::{self, lambda};
+use super::lanes::{self, LANES, Lane};
 use super::tilted::{self, Spread, softmax};
 
 /// Which bound, as users ask for it.
@@ -57,38 +58,112 @@ impl RowBound {
     }
 }
 
-/// Solves one row after the other; keeps only buffers.
+/// Solves one row after the other, or many at once; keeps only buffers.
 #[derive(Debug, Default)]
 pub struct Solver {
     tilted: tilted::Solver,
+    many_tilted: lanes::Tilted,
+    many_double: lanes::Double,
+    m: Vec<Lane>,
+    v: Vec<Lane>,
+}
+
+/// The numbers of one node among those of all nodes, a row of the panel after the other.
+#[derive(Debug)]
+pub struct Part<'a, T> {
+    /// All numbers of all rows.
+    pub all: &'a mut [T],
+    /// How many a row has.
+    pub stride: usize,
+    /// First of this node.
+    pub first: usize,
+    /// How many are of this node.
+    pub width: usize,
+}
+
+impl<T> Part<'_, T> {
+    /// Those of a row.
+    pub fn row(&mut self, row: usize) -> &mut [T] {
+        let at = row * self.stride + self.first;
+        &mut self.all[at..at + self.width]
+    }
+}
+
+/// What a panel is solved from and into.
+#[derive(Debug)]
+pub struct PanelParts<'a> {
+    /// Means of the logits.
+    pub m: Part<'a, f64>,
+    /// What is known of their covariance, see [`RowBound`]. May have no numbers where a row has none.
+    pub v: Part<'a, f64>,
+    /// ∂Φ/∂m.
+    pub slope: Part<'a, f64>,
+    /// Curvatures.
+    pub curvature: Part<'a, f64>,
+    /// Φ.
+    pub phi: Part<'a, f64>,
 }
 
 impl Solver {
+    /// [`Solver::row`] for some rows of a panel. What a row gets does not depend on which others are asked for.
+    pub fn panel(&mut self, bound: RowBound, rows: &[usize], mut parts: PanelParts<'_>) {
+        if matches!(bound, RowBound::Jj | RowBound::Bohning) {
+            for &row in rows {
+                let (slope, m) = (parts.slope.row(row), parts.m.row(row));
+                parts.phi.row(row)[0] = if parts.v.width == 0 {
+                    self.row(bound, m, &[0.0], slope, &mut [0.0])
+                } else {
+                    self.row(bound, m, parts.v.row(row), slope, parts.curvature.row(row))
+                };
+            }
+            return;
+        }
+        for rows in rows.chunks(LANES) {
+            self.gather(rows, &mut parts);
+            match bound {
+                RowBound::Double => self.many_double.solve(&self.m, &self.v),
+                RowBound::TiltedJoint => self.many_tilted.minimise(&self.m, lanes::Spread::Joint(&self.v), tilted::FITTING),
+                _ => self.many_tilted.minimise(&self.m, lanes::Spread::Child(&self.v), tilted::FITTING),
+            }
+            for (lane, &row) in rows.iter().enumerate() {
+                let (slope, curvature) = (parts.slope.row(row), parts.curvature.row(row));
+                let phi = &mut parts.phi.row(row)[0];
+                if bound == RowBound::Double {
+                    *phi = self.many_double.phi[lane];
+                    slope.iter_mut().zip(&self.many_double.slope).for_each(|(s, of)| *s = of[lane]);
+                    curvature.iter_mut().zip(&self.many_double.curvature).for_each(|(k, of)| *k = of[lane]);
+                } else if self.many_tilted.unsolved[lane] > 0.0 {
+                    *phi = self.row(bound, parts.m.row(row), parts.v.row(row), slope, curvature);
+                } else {
+                    *phi = self.many_tilted.phi[lane];
+                    slope.iter_mut().zip(&self.many_tilted.minimiser).for_each(|(s, of)| *s = of[lane]);
+                    tilted_curvature(bound, slope, curvature);
+                }
+            }
+        }
+    }
+
+    /// Means and covariances of up to [`LANES`] rows; lanes without a row repeat the first.
+    fn gather(&mut self, rows: &[usize], parts: &mut PanelParts<'_>) {
+        self.m.resize(parts.m.width, [0.0; LANES]);
+        self.v.resize(parts.v.width, [0.0; LANES]);
+        for lane in 0..LANES {
+            let row = *rows.get(lane).unwrap_or(&rows[0]);
+            self.m.iter_mut().zip(parts.m.row(row).iter()).for_each(|(to, m)| to[lane] = *m);
+            self.v.iter_mut().zip(parts.v.row(row).iter()).for_each(|(to, v)| to[lane] = *v);
+        }
+    }
+
     /// Φ at its minimum over the variational parameters of the row, with slope and curvature. `m` are the means of the logits; what
     /// `v` and `curvature` hold is said at [`RowBound`].
     pub fn row(&mut self, bound: RowBound, m: &[f64], v: &[f64], slope: &mut [f64], curvature: &mut [f64]) -> f64 {
         match bound {
             RowBound::Double => double::row(m, v, slope, curvature),
-            RowBound::TiltedChild => {
-                let phi = self.tilted.minimise(m, Spread::Child(v), tilted::FITTING);
-                for ((s, k), &p) in slope.iter_mut().zip(curvature).zip(self.tilted.minimiser()) {
-                    (*s, *k) = (p, p * (1.0 - p));
-                }
-                phi
-            }
-            RowBound::TiltedJoint => {
-                let phi = self.tilted.minimise(m, Spread::Joint(v), tilted::FITTING);
-                let p = self.tilted.minimiser();
-                slope.copy_from_slice(p);
-                let mut at = 0;
-                for (i, &pi) in p.iter().enumerate() {
-                    for &pj in &p[..i] {
-                        curvature[at] = -pi * pj;
-                        at += 1;
-                    }
-                    curvature[at] = pi * (1.0 - pi);
-                    at += 1;
-                }
+            RowBound::TiltedChild | RowBound::TiltedJoint => {
+                let spread = if bound == RowBound::TiltedJoint { Spread::Joint(v) } else { Spread::Child(v) };
+                let phi = self.tilted.minimise(m, spread, tilted::FITTING);
+                slope.copy_from_slice(self.tilted.minimiser());
+                tilted_curvature(bound, slope, curvature);
                 phi
             }
             RowBound::Jj => {
@@ -106,6 +181,23 @@ impl Solver {
                 phi + 0.25 * (m.len() - 1) as f64 * v[0]
             }
         }
+    }
+}
+
+/// diag p − ppᵀ: its diagonal for independent logits, packed for others.
+fn tilted_curvature(bound: RowBound, p: &[f64], curvature: &mut [f64]) {
+    if bound == RowBound::TiltedChild {
+        curvature.iter_mut().zip(p).for_each(|(k, p)| *k = p * (1.0 - p));
+        return;
+    }
+    let mut at = 0;
+    for (i, &pi) in p.iter().enumerate() {
+        for &pj in &p[..i] {
+            curvature[at] = -pi * pj;
+            at += 1;
+        }
+        curvature[at] = pi * (1.0 - pi);
+        at += 1;
     }
 }
 

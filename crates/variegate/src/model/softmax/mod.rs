@@ -29,6 +29,7 @@ mod double;
 mod expect;
 mod gather;
 pub mod gibbs;
+mod lanes;
 pub mod layout;
 pub mod leaf;
 pub mod map;

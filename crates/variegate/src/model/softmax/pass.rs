@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::bound::{RowBound, Solver};
+use super::bound::{PanelParts, Part, RowBound, Solver};
 use super::gather::Gathered;
 use super::layout::Layout;
 use super::node::Covariance;
@@ -164,6 +164,19 @@ pub struct Scratch {
     residual: Vec<f64>,
     pub(super) walk: Walk,
     solver: Solver,
+    solved: Solved,
+}
+
+/// Weights of the rows of a panel, and what the bounds of all nodes say of them.
+#[derive(Debug, Default)]
+pub(super) struct Solved {
+    weight: Vec<f64>,
+    /// Means of the logits.
+    z: Vec<f64>,
+    slope: Vec<f64>,
+    phi: Vec<f64>,
+    /// Rows that reach a node.
+    rows: Vec<usize>,
 }
 
 impl Scratch {
@@ -316,41 +329,54 @@ impl Vb {
         Outcomes { values: block.y.real(), mean: &self.y_mean, scale: &self.y_scale }
     }
 
-    /// Bounds of the nodes of a row into the walk, and log densities of its leaves. `v` are the row's forms, `curvature` gets K.
-    fn solve_row(
-        &self,
-        layout: &Layout,
-        view: &View<'_>,
-        m: &[f64],
-        v: &mut [f64],
-        residual: &[f64],
-        solver: &mut Solver,
-        walk: &mut Walk,
-        curvature: &mut [f64],
-        class: u32,
-    ) {
-        for (number, node) in layout.nodes.iter().enumerate() {
-            let logits = node.first_logit..node.first_logit + node.width();
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut walk.z[logits.clone()]);
-            if !node.reaches.is_empty() && !node.reaches[class as usize] {
-                walk.phi[number] = 0.0;
-                curvature[node.first_form..node.first_form + node.forms].fill(0.0);
-                continue;
-            }
-            let (v, k): (&mut [f64], &mut [f64]) = if node.forms == 0 {
-                // the curvature of Böhning's bound at the root is the same for all rows: see `Vb::evaluate`
-                (&mut [0.0], &mut [0.0])
-            } else {
-                let at = node.first_form..node.first_form + node.forms;
-                (&mut v[at.clone()], &mut curvature[at])
-            };
-            if node.bound == RowBound::TiltedJoint {
-                (0..node.width()).for_each(|c| v[packed_len(c) + c] = v[packed_len(c) + c].max(0.0));
-            } else {
-                v.iter_mut().for_each(|v| *v = v.max(0.0));
-            }
-            walk.phi[number] = solver.row(node.bound, &walk.z[logits.clone()], v, &mut walk.slope[logits], k);
+    /// Bounds of all nodes for all rows of a panel that count; curvatures are 0 where a row cannot get to.
+    fn solve_panel(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, first: usize, rows: &mut PanelView<'_, '_>) {
+        let PanelView { rows: n, m, v, curvature, solver, solved, .. } = rows;
+        let Solved { weight, z, slope, phi, rows } = &mut **solved;
+        let (n, vectors, nodes) = (*n, layout.vectors(), layout.nodes.len());
+        weight.clear();
+        weight.extend((first..first + n).map(|i| self.weight(block, i, view.fold)));
+        for (buffer, width) in [(&mut *z, layout.logits), (&mut *slope, layout.logits), (&mut *phi, nodes)] {
+            buffer.resize(n * width, 0.0);
         }
+        let classes = block.y.classes();
+        for (number, node) in layout.nodes.iter().enumerate() {
+            let logits = |all| Part { all, stride: layout.logits, first: node.first_logit, width: node.width() };
+            let forms = |all| Part { all, stride: layout.forms, first: node.first_form, width: node.forms };
+            let phi = Part { all: &mut phi[..], stride: nodes, first: number, width: 1 };
+            let mut parts = PanelParts {
+                m: logits(&mut z[..]),
+                v: forms(&mut v[..]),
+                slope: logits(&mut slope[..]),
+                curvature: forms(&mut curvature[..]),
+                phi,
+            };
+            rows.clear();
+            for i in (0..n).filter(|i| weight[*i] != 0.0) {
+                node.logits_of(&m[i * vectors + node.first_unit..][..node.units], parts.m.row(i));
+                if !node.reaches.is_empty() && !node.reaches[classes.get(first + i).copied().unwrap_or(0) as usize] {
+                    parts.phi.row(i)[0] = 0.0;
+                    parts.slope.row(i).fill(0.0);
+                    parts.curvature.row(i).fill(0.0);
+                    continue;
+                }
+                rows.push(i);
+                let v = parts.v.row(i);
+                if node.bound == RowBound::TiltedJoint {
+                    (0..node.width()).for_each(|c| v[packed_len(c) + c] = v[packed_len(c) + c].max(0.0));
+                } else {
+                    v.iter_mut().for_each(|v| *v = v.max(0.0));
+                }
+            }
+            solver.panel(node.bound, rows, parts);
+        }
+    }
+
+    /// Bounds of the nodes of a row into the walk, and log densities of its leaves. `v` are the row's forms.
+    fn solve_row(&self, layout: &Layout, view: &View<'_>, solved: &Solved, i: usize, v: &[f64], residual: &[f64], walk: &mut Walk) {
+        walk.z.copy_from_slice(&solved.z[i * layout.logits..(i + 1) * layout.logits]);
+        walk.slope.copy_from_slice(&solved.slope[i * layout.logits..(i + 1) * layout.logits]);
+        walk.phi.copy_from_slice(&solved.phi[i * layout.nodes.len()..(i + 1) * layout.nodes.len()]);
         let outputs = layout.outputs;
         for leaf in 0..layout.gaussians() {
             let precisions = &view.noise[layout.gaussians() + leaf * outputs..][..outputs];
@@ -369,7 +395,7 @@ impl Vb {
         scratch: &mut Scratch,
         mut f: impl FnMut(usize, PanelView<'_, '_>),
     ) {
-        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver } = scratch;
+        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver, solved } = scratch;
         walk.resize(layout);
         let (vectors, forms) = (layout.vectors(), layout.forms);
         let mut products = Products { projected, part, along, norm };
@@ -385,7 +411,7 @@ impl Vb {
             panel.mul_t(&view.mean, vectors, m);
             products.project(&mut panel, layout, &view.basis);
             products.quadratics(&mut panel, layout, &view.forms, v);
-            f(first, PanelView { rows: n, panel, m, v, gradient, curvature, residual, walk, solver, products: &mut products });
+            f(first, PanelView { rows: n, panel, m, v, gradient, curvature, residual, walk, solver, solved, products: &mut products });
             first += n;
         }
     }
@@ -411,23 +437,24 @@ impl Vb {
             ..TreeStats::default()
         };
         let y = self.outcomes(block);
-        self.for_view(layout, view, block, scratch, |first, rows| {
-            let PanelView { rows: n, mut panel, m, v, gradient, curvature, residual, walk, solver, products } = rows;
+        self.for_view(layout, view, block, scratch, |first, mut rows| {
+            self.solve_panel(layout, view, block, first, &mut rows);
+            let PanelView { rows: n, mut panel, m, v, gradient, curvature, residual, walk, solved, products, .. } = rows;
             for i in 0..n {
                 let gradient = &mut gradient[i * vectors..(i + 1) * vectors];
                 let curvature = &mut curvature[i * forms..(i + 1) * forms];
-                let w = self.weight(block, first + i, view.fold);
+                let w = solved.weight[i];
                 if w == 0.0 {
                     gradient.fill(0.0);
                     curvature.fill(0.0);
                     continue;
                 }
-                let (m, v) = (&m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
+                let (m, v) = (&m[i * vectors..(i + 1) * vectors], &v[i * forms..(i + 1) * forms]);
                 for (at, e) in residual.iter_mut().enumerate() {
                     *e = y.get(first + i, at % outputs) - m[units + at];
                 }
                 let class = block.y.classes().get(first + i).copied().unwrap_or(0);
-                self.solve_row(layout, view, m, v, residual, solver, walk, curvature, class);
+                self.solve_row(layout, view, solved, i, v, residual, walk);
                 stats.value.0 += w * walk.up(layout, class, view.beta);
                 walk.down(layout, class, view.beta);
                 for (number, node) in layout.nodes.iter().enumerate() {
@@ -533,23 +560,24 @@ impl Vb {
         view: &View<'_>,
         block: &Block<'_>,
         first: usize,
-        rows: PanelView<'a, '_>,
+        mut rows: PanelView<'a, '_>,
         mut f: impl FnMut(usize, f64, &[f64]),
     ) -> Panel<'a> {
-        let PanelView { rows: n, panel, m, v, curvature, residual, walk, solver, .. } = rows;
+        self.solve_panel(layout, view, block, first, &mut rows);
+        let PanelView { rows: n, panel, m, v, residual, walk, solved, .. } = rows;
         let (vectors, forms, outputs) = (layout.vectors(), layout.forms, layout.outputs);
         let y = self.outcomes(block);
         for i in 0..n {
-            let w = self.weight(block, first + i, view.fold);
+            let w = solved.weight[i];
             if w == 0.0 {
                 continue;
             }
-            let (m, v) = (&m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
+            let (m, v) = (&m[i * vectors..(i + 1) * vectors], &v[i * forms..(i + 1) * forms]);
             for (at, e) in residual.iter_mut().enumerate() {
                 *e = y.get(first + i, at % outputs) - m[layout.units + at];
             }
             let class = block.y.classes().get(first + i).copied().unwrap_or(0);
-            self.solve_row(layout, view, m, v, residual, solver, walk, &mut curvature[i * forms..(i + 1) * forms], class);
+            self.solve_row(layout, view, solved, i, v, residual, walk);
             walk.up(layout, class, view.beta);
             walk.down(layout, class, view.beta);
             f(i, w, &walk.leaf);
@@ -568,6 +596,7 @@ pub(super) struct PanelView<'a, 'p> {
     pub(super) curvature: &'a mut [f64],
     pub(super) residual: &'a mut [f64],
     pub(super) walk: &'a mut Walk,
-    pub(super) solver: &'a mut Solver,
+    solver: &'a mut Solver,
+    solved: &'a mut Solved,
     products: &'a mut Products<'p>,
 }
