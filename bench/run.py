@@ -129,7 +129,8 @@ def softmax():
     sizes = []
     for count, columns in [(50_000, 50), (100_000, 50), (200_000, 50), (400_000, 50), (100_000, 25), (100_000, 100)]:
         sizes.append(ours("softmax", rows=count, columns=columns, classes=6, covariance="child", repeats=5))
-    table += ["", "| rows | columns | ms a pass | ns a row | memory beside the data, bytes a row |", "|---|---|---|---|---|"]
+    table += ["", "| rows | columns | ms a pass | ns a row | memory beside the data, bytes a row |"]
+    table.append("|---|---|---|---|---|")
     for r in sizes:
         least = r["seconds_per_pass"]["least"]
         table.append(

@@ -96,7 +96,8 @@ proptest! {
             let all: Vec<usize> = (0..n).collect();
             for (i, together) in rows.together(&all).iter().enumerate() {
                 for (a, b) in together.iter().zip(&rows.single(i)) {
-                    prop_assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{bound:?}, row {i}: {a} for {b}");
+                    // both end within the same tolerance (1e-10 in γ), but a row at its very edge may take one step more
+                    prop_assert!((a - b).abs() <= 1e-10 * (1.0 + b.abs()), "{bound:?}, row {i}: {a} for {b}");
                 }
             }
         }
