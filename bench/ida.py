@@ -112,7 +112,7 @@ def main():
     for name in options.sets:
         with tempfile.TemporaryDirectory() as folder:
             rows = Path(folder) / "rows.tsv"
-            rows.write_bytes(gzip.open(options.data / name / "train_rows.tsv.gz").read())
+            rows.write_bytes(gzip.decompress((options.data / name / "train_rows.tsv.gz").read_bytes()))
             data = options.data / name / "data.csv.gz"
             for (kind, how), settings in RUNS.items():
                 most, experts = MOST[name]
