@@ -13,7 +13,7 @@
 //! | `precision.rs` | groups of prior precisions |
 //! | `layout.rs` | where everything of a tree lies in vectors |
 //! | `node.rs`, `leaf.rs` | factors of a node and of a Gaussian leaf, and their steps |
-//! | `walk.rs`, `pass.rs` | one row through a tree; what rows are asked and what they report |
+//! | `walk.rs`, `pass.rs`, `forms.rs`, `lanes.rs` | one row through a tree; what rows are asked and what they report; many rows at once |
 //! | `products.rs` | conjugate gradients and bases for covariances too large to hold |
 //! | `map.rs`, `starts.rs`, `gather.rs` | penalised maximum likelihood, and from where it is looked for |
 //! | `vb.rs` | the program: jobs, sweeps, when to stop |
@@ -27,6 +27,7 @@ pub mod bound;
 mod check;
 mod double;
 mod expect;
+mod forms;
 mod gather;
 pub mod gibbs;
 mod lanes;

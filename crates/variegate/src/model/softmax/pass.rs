@@ -4,14 +4,13 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::bound::{PanelParts, Part, RowBound, Solver};
+use super::forms::Products;
 use super::gather::Gathered;
 use super::layout::Layout;
 use super::node::Covariance;
 use super::tree::Tree;
 use super::vb::Vb;
 use super::walk::Walk;
-use crate::data::Design;
-use crate::data::X;
 use crate::data::design::{Panel, PanelScratch, blocks_rows, packed_len, packed_rows};
 use crate::merge_fields;
 use crate::run::{Block, Sum};
@@ -214,105 +213,6 @@ pub(super) fn panel_rows(layout: &Layout) -> usize {
         })
         .min()
         .unwrap_or_else(|| packed_rows(layout.dim, layout.forms.max(1)))
-}
-
-/// Products of the rows of a panel with forms and weights, whatever the form of the covariances.
-pub(super) struct Products<'a> {
-    projected: &'a mut PanelScratch,
-    part: &'a mut Vec<f64>,
-    along: &'a mut Vec<f64>,
-    norm: &'a mut Vec<f64>,
-}
-
-impl Products<'_> {
-    /// Prepares Qᵀx̃ and ‖x̃‖² where a covariance of the layout needs them.
-    fn project(&mut self, panel: &mut Panel<'_>, layout: &Layout, basis: &[f64]) {
-        if let Some(rank) = layout.rank() {
-            self.along.resize(panel.rows() * rank, 0.0);
-            panel.mul_t(basis, rank, self.along);
-            self.norm.resize(panel.rows(), 0.0);
-            panel.block_quadratics(1, &vec![1.0; layout.dim], 1, self.norm);
-        }
-    }
-
-    /// v (n×K): the forms of every row. Rounding can leave one that is a variance just below 0; callers clip.
-    fn quadratics(&mut self, panel: &mut Panel<'_>, layout: &Layout, forms: &[f64], v: &mut [f64]) {
-        let (n, dim, all) = (panel.rows(), layout.dim, layout.forms);
-        if all == 0 {
-            return;
-        }
-        if !layout.needs_products() {
-            panel.quadratics(forms, all, v);
-            return;
-        }
-        let leaves = (layout.leaf_form(), layout.gaussians(), layout.matrices - layout.gaussians() * packed_len(dim)..layout.matrices);
-        let nodes = layout.nodes.iter().map(|node| (node.first_form, node.forms, node.matrices.clone(), node.covariance));
-        for (first, k, matrices, covariance) in nodes.chain([(leaves.0, leaves.1, leaves.2, Covariance::Child)]) {
-            if k == 0 {
-                continue;
-            }
-            self.part.resize(n * k, 0.0);
-            let part = &mut self.part[..n * k];
-            let forms = &forms[matrices];
-            match covariance {
-                Covariance::Blocks(width) => panel.block_quadratics(width, forms, k, part),
-                Covariance::LowRank(rank) => {
-                    let len = packed_len(rank) + 1;
-                    let packed: Vec<f64> = forms.chunks_exact(len).flat_map(|f| &f[..len - 1]).copied().collect();
-                    let design = Design::identity(rank, false);
-                    design.panel(X::Dense { rows: n, cols: rank, values: self.along }, self.projected).quadratics(&packed, k, part);
-                    for (part, norm) in part.chunks_exact_mut(k).zip(self.norm.iter()) {
-                        part.iter_mut().zip(forms.chunks_exact(len)).for_each(|(p, f)| *p += f[len - 1] * norm);
-                    }
-                }
-                _ => panel.quadratics(forms, k, part),
-            }
-            for (v, part) in v.chunks_exact_mut(all).zip(part.chunks_exact(k)) {
-                v[first..first + k].copy_from_slice(part);
-            }
-        }
-    }
-
-    /// out += Σ_n c_n x̃x̃ᵀ in the layout of the forms, for weights c (n×K).
-    fn grams_add(&mut self, panel: &mut Panel<'_>, layout: &Layout, c: &[f64], out: &mut [f64]) {
-        let (n, dim, all) = (panel.rows(), layout.dim, layout.forms);
-        if all == 0 {
-            return;
-        }
-        if !layout.needs_products() {
-            panel.weighted_grams_add(c, all, out);
-            return;
-        }
-        let leaves = (layout.leaf_form(), layout.gaussians(), layout.matrices - layout.gaussians() * packed_len(dim)..layout.matrices);
-        let nodes = layout.nodes.iter().map(|node| (node.first_form, node.forms, node.matrices.clone(), node.covariance));
-        for (first, k, matrices, covariance) in nodes.chain([(leaves.0, leaves.1, leaves.2, Covariance::Child)]) {
-            if k == 0 {
-                continue;
-            }
-            self.part.resize(n * k, 0.0);
-            for (c, part) in c.chunks_exact(all).zip(self.part.chunks_exact_mut(k)) {
-                part.copy_from_slice(&c[first..first + k]);
-            }
-            let (part, out) = (&self.part[..n * k], &mut out[matrices]);
-            match covariance {
-                Covariance::Blocks(width) => panel.block_grams_add(width, part, k, out),
-                Covariance::LowRank(rank) => {
-                    let len = packed_len(rank) + 1;
-                    let mut packed = vec![0.0; k * (len - 1)];
-                    let design = Design::identity(rank, false);
-                    let x = X::Dense { rows: n, cols: rank, values: self.along };
-                    design.panel(x, self.projected).weighted_grams_add(part, k, &mut packed);
-                    for (out, packed) in out.chunks_exact_mut(len).zip(packed.chunks_exact(len - 1)) {
-                        out.iter_mut().zip(packed).for_each(|(o, p)| *o += p);
-                    }
-                    for (part, norm) in part.chunks_exact(k).zip(self.norm.iter()) {
-                        out.chunks_exact_mut(len).zip(part).for_each(|(o, c)| o[len - 1] += c * norm);
-                    }
-                }
-                _ => panel.weighted_grams_add(part, k, out),
-            }
-        }
-    }
 }
 
 impl Vb {

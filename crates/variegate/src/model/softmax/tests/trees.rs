@@ -148,6 +148,23 @@ fn gradients_of_trees() {
     }
 }
 
+/// The trace never falls, and where it ends no neighbour is better.
+fn rises_to_a_top(p: &Vb, data: &Dataset<'_>, structure: &Structure, what: &str) {
+    climb_tree(p, data, structure, 400, |chain, trace| {
+        for pair in trace.windows(2) {
+            assert!(pair[1] >= pair[0] - 1e-9 * (1.0 + pair[0].abs()), "{what}: {} then {}", pair[0], pair[1]);
+        }
+        let gain = trace[trace.len() - 1] - trace[trace.len() - 2];
+        let state = chain.global.clone();
+        if gain < 1e-10 * (1.0 + state.bound.abs()) {
+            for q in super::invariants::neighbours(p, &state) {
+                let other = evaluate(p, &state, &q, chain.rows()).0;
+                assert!(other < state.bound + 1e-7 * (1.0 + state.bound.abs()), "{what}: {other} beside {}", state.bound);
+            }
+        }
+    });
+}
+
 /// Every trace rises, and at its end no neighbour is better: all trees, bounds, covariances, codings, precisions.
 #[test]
 fn every_tree_rises_to_a_top() {
@@ -173,19 +190,7 @@ fn every_tree_rises_to_a_top() {
                 let data = Dataset::new(Matrix::dense(rows, cols, x)).with_target(classes(&codes, 2));
                 let p = program(&s, 2, Design::identity(cols, true));
                 let what = format!("{bound:?} {covariance:?} {precision:?} {coding:?} {}", structure.describe());
-                climb_tree(&p, &data, &structure, 400, |chain, trace| {
-                    for pair in trace.windows(2) {
-                        assert!(pair[1] >= pair[0] - 1e-9 * (1.0 + pair[0].abs()), "{what}: {} then {}", pair[0], pair[1]);
-                    }
-                    let gain = trace[trace.len() - 1] - trace[trace.len() - 2];
-                    let state = chain.global.clone();
-                    if gain < 1e-10 * (1.0 + state.bound.abs()) {
-                        for q in super::invariants::neighbours(&p, &state) {
-                            let other = evaluate(&p, &state, &q, chain.rows()).0;
-                            assert!(other < state.bound + 1e-7 * (1.0 + state.bound.abs()), "{what}: {other} beside {}", state.bound);
-                        }
-                    }
-                });
+                rises_to_a_top(&p, &data, &structure, &what);
             }
         }
     }
@@ -227,19 +232,7 @@ fn regression_trees_rise_to_a_top() {
             let s = Settings { task: Task::Regression, bound, covariance, ..Settings::default() };
             let p = check::program(&s, Outcome::Real(2), Design::identity(1, true), vec![rows as f64]).unwrap();
             let what = format!("{bound:?} {covariance:?} {}", structure.describe());
-            climb_tree(&p, &data, &structure, 400, |chain, trace| {
-                for pair in trace.windows(2) {
-                    assert!(pair[1] >= pair[0] - 1e-9 * (1.0 + pair[0].abs()), "{what}: {} then {}", pair[0], pair[1]);
-                }
-                let gain = trace[trace.len() - 1] - trace[trace.len() - 2];
-                let state = chain.global.clone();
-                if gain < 1e-10 * (1.0 + state.bound.abs()) {
-                    for q in super::invariants::neighbours(&p, &state) {
-                        let other = evaluate(&p, &state, &q, chain.rows()).0;
-                        assert!(other < state.bound + 1e-7 * (1.0 + state.bound.abs()), "{what}: {other} beside {}", state.bound);
-                    }
-                }
-            });
+            rises_to_a_top(&p, &data, &structure, &what);
         }
     }
 }
