@@ -67,16 +67,15 @@ def polya_gamma():
 def von_mises_fisher():
     rows = []
     # in three dimensions SciPy works on whole arrays, so its rate depends on whether they fit the cache: show both
-    for dimension, kappa, draws in [(3, 10.0, 20_000), (3, 10.0, 1_000_000), (100, 50.0, 2_000), (1000, 500.0, 1_000)]:
+    cases = [(3, 10.0, 20_000, 60), (3, 10.0, 1_000_000, 10), (100, 50.0, 2_000, 10), (1000, 500.0, 1_000, 3)]
+    for dimension, kappa, draws, repeats in cases:
         sides = {"variegate": [], "scipy": []}
         cosines = {}
         for _ in range(ROUNDS):
-            figures = ours("von-mises-fisher", dimension=dimension, kappa=kappa, draws=draws, repeats=10)
+            figures = ours("von-mises-fisher", dimension=dimension, kappa=kappa, draws=draws, repeats=repeats)
             sides["variegate"] += figures["seconds"]["times"]
             cosines["variegate"] = figures["mean_cosine"]
-            times, cosines["scipy"] = peers.von_mises_fisher(
-                dimension, kappa, draws, 10 if draws * dimension < 500_000 else 3
-            )
+            times, cosines["scipy"] = peers.von_mises_fisher(dimension, kappa, draws, repeats)
             sides["scipy"] += times
         rate = {side: draws / min(times) for side, times in sides.items()}
         rows.append(
@@ -127,7 +126,18 @@ def softmax():
         "One pass of the softmax VB cycle at 100,000 x 50, 6 classes, one thread, "
         "as a share of the rate of a square matrix product (target: at least 40 %)."
     )
-    return {"rows": rows}, [words, "", *table]
+    sizes = []
+    for count, columns in [(50_000, 50), (100_000, 50), (200_000, 50), (400_000, 50), (100_000, 25), (100_000, 100)]:
+        sizes.append(ours("softmax", rows=count, columns=columns, classes=6, covariance="child", repeats=5))
+    table += ["", "| rows | columns | ms a pass | ns a row | memory beside the data, bytes a row |"]
+    table.append("|---|---|---|---|---|")
+    for r in sizes:
+        least = r["seconds_per_pass"]["least"]
+        table.append(
+            f"| {r['rows']:,} | {r['columns']} | {1e3 * least:.0f} | {1e9 * least / r['rows']:.0f} "
+            f"| {r['peak_beside_data_bytes'] / r['rows']:.0f} |"
+        )
+    return {"rows": rows, "sizes": sizes}, [words, "", *table]
 
 
 def large_file():

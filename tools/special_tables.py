@@ -286,11 +286,44 @@ def normal_table(rng):
     write_table("normal", ("x", "norm_cdf", "ln_norm_cdf", "mills_of_abs"), rows)
 
 
+def elementary_table(rng):
+    """ln(1 + x), and sine and cosine of t quarter turns; a row has both, of unrelated arguments."""
+    half = mp.sqrt(mp.mpf(1) / 2)
+    xs = [0.0, 1e-300, -1e-300, 2.0**-53, -(2.0**-53), -(1 - 2.0**-53), 1.0, 2.0**53, 2.0**54 + 4, 1e299]
+    xs += [-rng.random() for _ in range(300)] + [-(1 - log_uniform(rng, 1e-16, 1.0)) for _ in range(200)]
+    xs += [s * log_uniform(rng, 1e-20, 0.9) for s in (-1, 1) for _ in range(150)]
+    xs += [log_uniform(rng, 1e-3, 1e20) for _ in range(150)]
+    for e in range(-8, 9):  # where the exponent changes
+        xs += [float(half * mp.mpf(2) ** e * (1 + rng.gauss(0, 1) * mp.mpf(2) ** -k) - 1) for k in (52, 50, 40, 20)]
+    ts = [0.0, 0.5, -0.5, 2.0**-53, 1 / 3, -1 / 3, 0.25, 1e-300]
+    ts += [rng.random() - 0.5 for _ in range(len(xs) - 200 - len(ts))]
+    ts += [s * log_uniform(rng, 1e-18, 0.5) for s in (-1, 1) for _ in range(100)]
+    rows = []
+    for x, t in zip(xs, ts, strict=True):
+        angle = mp.pi / 2 * mp.mpf(t)
+        with mp.workdps(400):
+            ln = mp.log1p(mp.mpf(x))
+        rows.append((x, t, ln, mp.sin(angle), mp.cos(angle)))
+    write_table("elementary", ("x", "t", "ln_1p", "sin_quarters", "cos_quarters"), rows)
+
+
+def exponential_table(rng):
+    xs = [0.0, -1e-300, -(2.0**-53), -(2.0**-54), -1.0, -707.0, -708.0, -0.5, -36.7]
+    xs += [-708 * rng.random() for _ in range(400)] + [-log_uniform(rng, 1e-18, 700) for _ in range(300)]
+    for k in (0, 1, 2, 7, 50, 500, 1020):  # where the nearest multiple of ln 2 changes, and at the multiples
+        for half in (mp.mpf(0), mp.mpf(1) / 2):
+            middle = (k + half) * mp.log(2)
+            xs += [-float(middle * (1 + rng.gauss(0, 1) * mp.mpf(2) ** -e)) for e in (52, 50, 40, 20)]
+    rows = [(x, mp.exp(mp.mpf(x))) for x in sorted(xs)]
+    write_table("exponential", ("x", "exp"), rows)
+
+
 def main():
     (HERE / "tables").mkdir(parents=True, exist_ok=True)
     write_coefficients()
     rng = random.Random(20160515)
-    for table in (gamma_table, beta_table, logistic_table, normal_table, bessel_table, sum_table):
+    tables = (gamma_table, beta_table, logistic_table, normal_table, bessel_table, sum_table, elementary_table)
+    for table in (*tables, exponential_table):
         table(rng)
 
 

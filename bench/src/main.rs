@@ -7,6 +7,7 @@ mod logistic;
 mod matmul;
 mod polya_gamma;
 mod softmax;
+mod structures;
 mod von_mises_fisher;
 
 use anyhow::{Context, Result, bail};
@@ -45,7 +46,8 @@ fn main() -> Result<()> {
         "von-mises-fisher" => von_mises_fisher::run(&options)?,
         "logistic" => logistic::run(&options)?,
         "softmax" => softmax::run(&options)?,
-        _ => bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic or softmax"),
+        "structures" => structures::run(&options)?,
+        _ => bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax or structures"),
     };
     println!("{figures}");
     Ok(())

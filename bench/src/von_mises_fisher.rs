@@ -19,9 +19,7 @@ pub fn run(options: &Options) -> Result<Value> {
         .map(|r| {
             let mut rng = Stream::new(1, 0, Purpose::Simulate).sweep(r).rng();
             seconds(|| {
-                for row in out.chunks_exact_mut(dimension) {
-                    law.sample_into(&mut rng, row);
-                }
+                law.sample_many(&mut rng, &mut out);
                 black_box(&out);
             })
         })

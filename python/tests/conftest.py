@@ -8,13 +8,25 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from variegate import BayesianLogisticRegression, SoftmaxClassifier
+from variegate import (
+    BayesianLogisticRegression,
+    HierarchicalMixtureOfExpertsClassifier,
+    MixtureOfExpertsClassifier,
+    MixtureOfExpertsRegressor,
+    MultimodalSoftmaxClassifier,
+    SoftmaxClassifier,
+)
 
 # small enough that a fit takes milliseconds
+FEW = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
 SMALL = [
     BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1),
     SoftmaxClassifier(random_state=1),
+    MultimodalSoftmaxClassifier(subclasses="auto:2", **FEW),
+    MixtureOfExpertsClassifier(experts="2", **FEW),
+    HierarchicalMixtureOfExpertsClassifier(gates=["expert", ["expert", "expert"]], **FEW),
 ]
+REGRESSORS = [MixtureOfExpertsRegressor(experts="auto:2", **FEW)]
 
 
 def pytest_generate_tests(metafunc):
@@ -24,8 +36,27 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def small(request):
-    """One estimator of each kind, unfitted, with settings that make it fast."""
+    """One classifier of each kind, unfitted, with settings that make it fast."""
     return clone(request.param)
+
+
+@pytest.fixture
+def bent():
+    """Two outcomes of one column, straight on both sides of a bend."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-2, 2, size=(150, 1))
+    mean = np.where(X[:, 0] < 0, -2 * X[:, 0], 3 * X[:, 0])
+    return X, np.c_[mean + 0.1 * rng.normal(size=150), 5 - 10 * mean + 3 * rng.normal(size=150)]
+
+
+@pytest.fixture
+def two_parts():
+    """200 rows of two classes, the second on both sides of the first."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=200)
+    X = rng.normal(size=(200, 2)) * 0.5
+    X[:, 0] += np.where(y == 1, rng.choice([-3.0, 3.0], size=200), 0.0)
+    return X, y
 
 
 @pytest.fixture

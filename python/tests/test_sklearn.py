@@ -1,26 +1,34 @@
 """The contract of scikit-learn, check by check."""
 
+from conftest import REGRESSORS, SMALL
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from variegate import BayesianLogisticRegression, SoftmaxClassifier
+from variegate import (
+    BayesianLogisticRegression,
+    HierarchicalMixtureOfExpertsClassifier,
+    MixtureOfExpertsClassifier,
+)
 
 # A sampler's draws depend on the order of the rows and on how many random numbers each takes. With whole-number weights
 # the posterior is the same, so results agree in law (test_logistic.py shows it), but not to the digits compared here.
 SAMPLED = "draws agree in law with those of repeated or removed rows, not number by number"
+# Experts have many local optima, and starts are made of rows drawn by their number: a row that is repeated is drawn
+# twice as often as one of weight 2. The objective is the same (test_trees.py shows it), not the way to a maximum.
+STARTS = "starts are made of rows, so repeated rows may lead to another local optimum of the same objective"
+
+REASONS = {
+    BayesianLogisticRegression: SAMPLED,
+    MixtureOfExpertsClassifier: STARTS,
+    HierarchicalMixtureOfExpertsClassifier: STARTS,
+}
 
 
 def expected_failures(estimator):
-    if isinstance(estimator, BayesianLogisticRegression):
-        return {
-            "check_sample_weight_equivalence_on_dense_data": SAMPLED,
-            "check_sample_weight_equivalence_on_sparse_data": SAMPLED,
-        }
-    return {}
+    reason = REASONS.get(type(estimator))
+    forms = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{form}_data": reason for form in forms} if reason else {}
 
 
-@parametrize_with_checks(
-    [BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50), SoftmaxClassifier()],
-    expected_failed_checks=expected_failures,
-)
+@parametrize_with_checks([*SMALL, *REGRESSORS], expected_failed_checks=expected_failures)
 def test_contract(estimator, check):
     check(estimator)

@@ -6,15 +6,22 @@ where they are installed, and imported only when they are needed.
 
 from . import diagnostics
 from ._core import __version__
+from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
 from ._logistic import BayesianLogisticRegression
 from ._posterior import Posterior
+from ._regression import MixtureOfExpertsRegressor, PredictiveDistribution
 from ._runs import load_run
-from ._softmax import SoftmaxClassifier
+from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 from ._summary import Summary
 
 __all__ = [
     "BayesianLogisticRegression",
+    "HierarchicalMixtureOfExpertsClassifier",
+    "MixtureOfExpertsClassifier",
+    "MixtureOfExpertsRegressor",
+    "MultimodalSoftmaxClassifier",
     "Posterior",
+    "PredictiveDistribution",
     "SoftmaxClassifier",
     "Summary",
     "__version__",

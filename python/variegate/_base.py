@@ -1,4 +1,4 @@
-"""What the classifiers share: checks at the door, the call into Rust, predictions."""
+"""What the estimators share: checks at the door, the call into Rust, predictions."""
 
 import warnings
 
@@ -27,12 +27,104 @@ def _encode(y, sample_weight):
     return classes, codes.astype(np.uint32)
 
 
-class FamilyClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier over one model family of the Rust library.
+class FamilyEstimator(BaseEstimator):
+    """An estimator over one model family of the Rust library.
 
-    A subclass names its family in `_family`; its constructor takes the family's settings, by the names and with the
+    A subclass names its family in `_family`; its constructor takes settings of the family, by the names and with the
     defaults of the family's own table, and the settings of a run: `random_state, threads, block_rows, out, progress`.
+    Settings that it fixes are in `_fixed`; those that neither it nor its user names keep the defaults of the table.
     """
+
+    _fixed = {}  # noqa: RUF012 — never changed
+
+    def _store(self, given):
+        """Keep what the constructor was given, which is all that it may do: `self._store(locals())`."""
+        for name, value in given.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    def _settings(self):
+        """Settings as the family knows them."""
+        own = self.get_params(deep=False)
+        names = [s["name"] for s in _core.family_info(self._family)["settings"]]
+        return {name: self._setting(name, own[name]) for name in names if name in own} | self._fixed
+
+    def _setting(self, name, value):
+        """One setting as the family knows it."""
+        return plain(value)
+
+    @classmethod
+    def _from_settings(cls, settings):
+        """Arguments of the constructor for settings as the family knows them."""
+        names = cls._get_param_names()
+        return {name: value for name, value in settings.items() if name in names}
+
+    @classmethod
+    def _opens(cls, settings):
+        """Whether runs with these settings are runs of this estimator."""
+        return all(settings.get(name) == value for name, value in cls._fixed.items())
+
+    def _fit(self, X, y, sample_weight, columns):
+        """Fit to validated rows and encoded targets."""
+        with follow(self.progress, type(self).__name__) as progress:
+            self._model = _core.fit(
+                self._family,
+                self._settings(),
+                lend(X),
+                y,
+                weights=sample_weight,
+                columns=columns,
+                seed=seed_of(self.random_state),
+                free_seed=self.random_state is None,
+                threads=0 if self.threads is None else count("threads", self.threads, 1),
+                block_rows=None if self.block_rows is None else count("block_rows", self.block_rows, 1),
+                out=self.out,
+                progress=progress,
+            )
+        self._read()
+        for warning in self._model.warnings:
+            warnings.warn(warning, UserWarning, stacklevel=3)
+        summary = self.summary()
+        if not summary.converged:
+            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _open(self, model):
+        """Take over the fitted model of a run."""
+        self._model = model
+        self.n_features_in_ = model.width
+        if model.columns:
+            self.feature_names_in_ = np.array(model.columns, dtype=object)
+        self._read()
+
+    def _read(self):
+        """Set the fitted attributes from `self._model`; gives its arrays."""
+        raise NotImplementedError
+
+    def _rows(self, X):
+        """Rows to say something about, as the model takes them."""
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+
+    def summary(self):
+        """What was found and how sure it is.
+
+        Returns
+        -------
+        Summary
+            Print it, or take its `to_frame()` (pandas) or `to_dict()`.
+        """
+        check_is_fitted(self)
+        return Summary(self._model.summary())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class FamilyClassifier(ClassifierMixin, FamilyEstimator):
+    """A classifier over one model family of the Rust library."""
 
     def fit(self, X, y, sample_weight=None):
         """Fit the model.
@@ -57,37 +149,26 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         self.classes_, codes = _encode(y, sample_weight)
         self._check_classes()
-        settings = {s["name"]: plain(getattr(self, s["name"])) for s in _core.family_info(self._family)["settings"]}
-
-        with follow(self.progress, type(self).__name__) as progress:
-            self._model = _core.fit(
-                self._family,
-                settings,
-                lend(X),
-                codes,
-                [str(c) for c in self.classes_.tolist()],
-                weights=sample_weight,
-                columns=list(getattr(self, "feature_names_in_", [])),
-                seed=seed_of(self.random_state),
-                free_seed=self.random_state is None,
-                threads=0 if self.threads is None else count("threads", self.threads, 1),
-                block_rows=None if self.block_rows is None else count("block_rows", self.block_rows, 1),
-                out=self.out,
-                progress=progress,
-            )
-        self._read()
-        for warning in self._model.warnings:
-            warnings.warn(warning, UserWarning, stacklevel=2)
-        summary = self.summary()
-        if not summary.converged:
-            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=2)
-        return self
+        X, columns = self._map(X, y)
+        names = [str(c) for c in self.classes_.tolist()]
+        return self._fit(X, (codes, names), self._class_weights(codes, sample_weight), columns)
 
     def _check_classes(self):
         """Refuse classes that the family cannot take."""
 
+    def _map(self, X, y):
+        """Rows as the model takes them, and names of their columns."""
+        return X, list(getattr(self, "feature_names_in_", []))
+
+    def _class_weights(self, codes, sample_weight):
+        """Weights of rows, those of their classes included."""
+        return sample_weight
+
+    def _open(self, model):
+        self.classes_ = np.array(model.classes)
+        super()._open(model)
+
     def _read(self):
-        """Set the fitted attributes from `self._model`."""
         arrays = self._model.arrays()
         self.coef_ = arrays["coef"]
         self.intercept_ = arrays["intercept"]
@@ -109,8 +190,7 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = self._rows(X)
         return self._model.predict(lend(X), "" if method is None else str(method))[0]
 
     def predict_log_proba(self, X, method=None):
@@ -133,19 +213,3 @@ class FamilyClassifier(ClassifierMixin, BaseEstimator):
         """
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
-
-    def summary(self):
-        """What was found and how sure it is.
-
-        Returns
-        -------
-        Summary
-            Print it, or take its `to_frame()` (pandas) or `to_dict()`.
-        """
-        check_is_fitted(self)
-        return Summary(self._model.summary())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 _Float = NDArray[np.float64]
 # a C-contiguous matrix, or row offsets, columns, values and number of columns of a CSR matrix
 _Features: TypeAlias = _Float | tuple[NDArray[np.uint64], NDArray[np.uint32], _Float, int]
+# positions and names of classes, or a C-contiguous matrix of real outcomes
+_Outcomes: TypeAlias = tuple[NDArray[np.uint32], Sequence[str]] | _Float
 # chain, sweeps, total, warm_up, finished, objective, components
 _ChainProgress: TypeAlias = tuple[int, int, int, bool, bool, float, int]
 
@@ -32,6 +34,19 @@ class _Summary(TypedDict):
     converged: bool
     notes: list[str]
 
+class _RealPrediction(TypedDict):
+    mean: _Float
+    deviation: _Float
+    quantiles: list[_Float]
+    ln_density: _Float | None
+
+class _Selection(TypedDict):
+    headings: list[str]
+    rows: list[tuple[str, list[float | None]]]
+    chosen: int
+    criterion: str
+    reason: str
+
 __version__: str
 
 def families() -> list[str]: ...
@@ -40,8 +55,7 @@ def fit(
     family: str,
     settings: dict[str, Any],
     x: _Features,
-    codes: NDArray[np.uint32],
-    classes: Sequence[str],
+    y: _Outcomes,
     *,
     weights: _Float | None = None,
     columns: Sequence[str] = ...,
@@ -70,6 +84,13 @@ class FittedModel:
     @property
     def warnings(self) -> list[str]: ...
     def predict(self, x: _Features, method: str = "") -> tuple[_Float, _Float | None]: ...
+    @property
+    def outputs(self) -> int: ...
+    def predict_real(
+        self, x: _Features, levels: Sequence[float], method: str = "", y: _Outcomes | None = None
+    ) -> _RealPrediction: ...
+    def responsibilities(self, x: _Features, y: _Outcomes | None = None) -> tuple[list[str], _Float]: ...
+    def selection(self) -> _Selection | None: ...
     def summary(self) -> _Summary: ...
     def arrays(self) -> dict[str, _Float]: ...
     def trace(self) -> list[dict[str, _Float]]: ...

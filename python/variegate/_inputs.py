@@ -27,8 +27,26 @@ def seed_of(random_state):
 
 
 def plain(value):
-    """Turn a NumPy scalar into the Python number that it holds; anything else stays as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Turn NumPy scalars and arrays into the Python numbers that they hold, inside lists and dictionaries too."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {name: plain(v) for name, v in value.items()}
+    return value
+
+
+def sizes(value):
+    """Write numbers of subclasses or experts as the settings know them: 2 is "2", [3, 2] is "3,2", texts are texts."""
+    value = plain(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list) and value and all(isinstance(n, int) and not isinstance(n, bool) for n in value):
+        return ",".join(map(str, value))
+    return value
 
 
 def count(name, value, least):

@@ -1,10 +1,9 @@
 """Bayesian logistic regression."""
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import FamilyClassifier
-from ._posterior import Posterior, to_arviz
+from ._posterior import Posterior, log_joint_trace, to_arviz
 
 
 class BayesianLogisticRegression(FamilyClassifier):
@@ -127,10 +126,7 @@ class BayesianLogisticRegression(FamilyClassifier):
     def _read(self):
         arrays = super()._read()
         self.posterior_ = Posterior(self._model)
-        trace = [chain["objective"] for chain in self._model.trace()]
-        self.log_joint_trace_ = np.full((len(trace), self.n_iter_), np.nan)
-        for row, objective in zip(self.log_joint_trace_, trace, strict=True):
-            row[: len(objective)] = objective
+        self.log_joint_trace_ = log_joint_trace([chain["objective"] for chain in self._model.trace()])
         return arrays
 
     def to_arviz(self):

@@ -61,6 +61,14 @@ class Posterior(Mapping):
         return f"<Posterior: {shapes}>"
 
 
+def log_joint_trace(chains):
+    """Put traces side by side, (chain, sweep); chains that were stopped earlier end in NaN."""
+    trace = np.full((len(chains), max(map(len, chains))), np.nan)
+    for row, objective in zip(trace, chains, strict=True):
+        row[: len(objective)] = objective
+    return trace
+
+
 def to_arviz(groups, coords, dims):
     """Build ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.
 

@@ -40,12 +40,14 @@ def follow(progress, title):
     with tqdm(desc=title, unit=" sweeps", delay=delay, dynamic_ncols=True) as bar:
 
         def advance(chains):
-            bar.total = sum(total for _, _, total, *_ in chains)
+            done = sum(finished for _, _, _, _, finished, *_ in chains)
+            # an ascent may arrive early, and a search may go on with further chains
+            bar.total = sum(sweeps if finished else total for _, sweeps, total, _, finished, *_ in chains)
             objectives = [objective for *_, objective, _ in chains if not math.isnan(objective)]
-            if objectives:
-                bar.set_postfix(objective=f"{max(objectives):.6g}", refresh=False)
-            if all(chain[4] for chain in chains):
-                bar.total = sum(sweeps for _, sweeps, *_ in chains)  # an ascent may arrive early
+            state = {"objective": f"{max(objectives):.6g}"} if objectives else {}
+            if len(chains) > 1 and done:
+                state["chains"] = f"{done}/{len(chains)}"
+            bar.set_postfix(state, refresh=False)
             bar.update(sum(sweeps for _, sweeps, *_ in chains) - bar.n)
 
         yield advance

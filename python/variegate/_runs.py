@@ -1,12 +1,20 @@
 """Runs that are kept in folders."""
 
-import numpy as np
-
 from . import _core
+from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
 from ._logistic import BayesianLogisticRegression
-from ._softmax import SoftmaxClassifier
+from ._regression import MixtureOfExpertsRegressor
+from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 
-_ESTIMATORS = {estimator._family: estimator for estimator in (BayesianLogisticRegression, SoftmaxClassifier)}
+# of several that could open a run, the first does
+_ESTIMATORS = (
+    BayesianLogisticRegression,
+    MixtureOfExpertsRegressor,
+    MultimodalSoftmaxClassifier,
+    MixtureOfExpertsClassifier,
+    HierarchicalMixtureOfExpertsClassifier,
+    SoftmaxClassifier,
+)
 
 
 def load_run(path):
@@ -20,14 +28,11 @@ def load_run(path):
     Returns
     -------
     estimator
-        A fitted estimator, ready to predict. A run keeps the names of its classes, so `classes_` are strings.
+        A fitted estimator, ready to predict. A run keeps the names of its classes, so `classes_` are strings. A
+        transformer that was given as `input_map` is not part of a run: apply it to the rows first.
     """
     model, settings = _core.read_run(path)
-    estimator = _ESTIMATORS[model.family](**settings, random_state=model.seed)
-    estimator._model = model
-    estimator.classes_ = np.array(model.classes)
-    estimator.n_features_in_ = model.width
-    if model.columns:
-        estimator.feature_names_in_ = np.array(model.columns, dtype=object)
-    estimator._read()
+    [kind, *_] = [e for e in _ESTIMATORS if e._family == model.family and e._opens(settings)]
+    estimator = kind(**kind._from_settings(settings), random_state=model.seed)
+    estimator._open(model)
     return estimator

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::path::{Path, PathBuf};
-use variegate::data::{DataError, Dataset, Target};
+use variegate::data::{DataError, Dataset, Target, TargetKind};
 use variegate::model::Posterior;
 use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_resolved};
 
@@ -18,7 +18,7 @@ pub fn arguments() -> Vec<Arg> {
     };
     let mut all = vec![
         file("CSV, TSV, Parquet, svmlight, MatrixMarket, .npy or .npz file; text may be gzipped"),
-        column("target", "COLUMN", "Column to predict; FILE:COLUMN takes it from another file with the same rows"),
+        column("target", "COLUMN", "Column to predict (several real ones: A,B); FILE:COLUMN takes it from another file with the same rows"),
         column("weights", "COLUMN", "Column with the weight of each row"),
         column("sources", "COLUMN", "Column with the source (group) of each row"),
         column("columns", "COLUMN,…", "Use only these columns as features, in this order").value_delimiter(',').action(ArgAction::Append),
@@ -124,7 +124,10 @@ pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptio
         options = ReadOptions { format, delimiter: None, array: None, ..options };
     }
     override_format(matches, &mut options);
-    options.known_classes = Some(posterior.classes().to_vec());
+    let real = posterior.outputs() > 0;
+    // runs of other fronts do not say what they were fitted to
+    options.target_kind = if real { TargetKind::Real } else { TargetKind::Classes };
+    options.known_classes = (!real).then(|| posterior.classes().to_vec());
     options.width = Some(posterior.width());
     options.target = match (&asked, options.target) {
         (Some(_), _) => asked.clone(),

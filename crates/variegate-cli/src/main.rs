@@ -6,6 +6,8 @@ mod files;
 mod options;
 mod output;
 mod progress;
+mod scores;
+mod selection;
 mod tables;
 mod training;
 

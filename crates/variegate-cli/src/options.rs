@@ -4,9 +4,9 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use variegate::model::{Family, Kind, Setting};
 use variegate::run::Pace;
@@ -21,20 +21,39 @@ const OUTPUT: &str = "Output";
 /// The option of a setting, with its kind, allowed words and default in `--help`.
 fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     let name = setting.option();
-    // what a program calls nothing is a word here
-    let help = setting.help.replace("nothing", "`none`");
-    let arg = Arg::new(setting.name).long(name).help(help).help_heading(MODEL).value_parser(parser(setting.kind));
+    let arg = Arg::new(setting.name).long(name).help(help(setting)).help_heading(MODEL).value_parser(parser(setting));
     let arg = arg.value_name(match setting.kind {
         Kind::Integer { .. } => "N",
         Kind::Number { .. } | Kind::OptionalNumber { .. } => "X",
         Kind::Word(_) => "WORD",
         Kind::Switch => "BOOL",
+        Kind::Text { .. } => "TEXT",
+        Kind::Nested { .. } => "FILE",
     });
+    let arg = if matches!(setting.kind, Kind::Nested { .. }) { arg.value_hint(ValueHint::FilePath) } else { arg };
     // negative numbers are values, not options
     let arg = arg.allow_negative_numbers(true);
     match default {
         None => arg,
         Some(value) => arg.default_value(shown(value)),
+    }
+}
+
+/// What a setting does, in the words of the command line: what a program calls nothing is a word here.
+pub fn help(setting: &Setting) -> String {
+    let help = setting.help.replace("nothing", "`none`");
+    match setting.kind {
+        Kind::Nested { .. } => format!("{help} (under the key `{}` of a TOML file)", setting.name),
+        _ => help,
+    }
+}
+
+/// What a setting may be, in the words of the command line.
+pub fn allowed(setting: &Setting) -> String {
+    let allowed = setting.kind.allowed().replace("nothing", "`none`");
+    match setting.kind {
+        Kind::Nested { .. } => format!("a TOML file whose key `{}` is {allowed}", setting.name),
+        _ => allowed,
     }
 }
 
@@ -48,20 +67,34 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-fn parser(kind: Kind) -> ValueParser {
+fn parser(setting: &Setting) -> ValueParser {
+    let (setting, kind) = (*setting, setting.kind);
     match kind {
         Kind::Word(words) => PossibleValuesParser::new(words.iter().copied()).map(Value::String).into(),
         Kind::Switch => PossibleValuesParser::new(["true", "false"]).map(|word| Value::Bool(word == "true")).into(),
         _ => ValueParser::from(move |text: &str| {
             let value = match kind {
                 Kind::Integer { .. } => text.parse::<u64>().ok().map(Value::from),
-                Kind::OptionalNumber { .. } if text == "none" => Some(Value::Null),
+                Kind::OptionalNumber { .. } | Kind::Text { optional: true, .. } | Kind::Nested { .. } if text == "none" => {
+                    Some(Value::Null)
+                }
+                Kind::Text { .. } => Some(Value::from(text)),
+                Kind::Nested { .. } => Some(value_in(Path::new(text), setting.name)?),
                 _ => text.parse::<f64>().ok().map(Value::from),
             };
-            let allowed = kind.allowed().replace("nothing", "`none`");
-            value.filter(|v| kind.admits(v)).ok_or_else(|| format!("it must be {allowed}"))
+            value.filter(|v| kind.admits(v)).ok_or_else(|| format!("it must be {}", allowed(&setting)))
         }),
     }
+}
+
+/// The value of a key of a TOML file.
+fn value_in(path: &Path, key: &str) -> Result<Value, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file: give the path of a TOML file".to_string(),
+        _ => format!("the file cannot be read ({e}): give the path of a TOML file"),
+    })?;
+    let mut table: Map<String, Value> = toml::from_str(&text).map_err(|e| format!("the file is not TOML: {}", e.to_string().trim_end()))?;
+    table.remove(key).ok_or_else(|| format!("the file has no key `{key}`: write `{key} = …` at its beginning"))
 }
 
 /// Options for a table of settings.
@@ -211,6 +244,29 @@ mod tests {
         assert_eq!(read(Kind::Word(&["a", "b"]), "c"), None);
         assert_eq!(read(Kind::Switch, "false"), Some(false.into()));
         assert_eq!(read(Kind::Switch, "no"), None);
+        let text = |optional| Kind::Text { form: "a or none", admits: |t| t == "a" || t == "none", optional };
+        assert_eq!(read(text(true), "a"), Some("a".into()));
+        assert_eq!(read(text(true), "none"), Some(Value::Null));
+        assert_eq!(read(text(false), "none"), Some("none".into()));
+        assert_eq!(read(text(true), "b"), None);
+    }
+
+    #[test]
+    fn values_with_parts_are_read_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = Kind::Nested { form: "a list of numbers", admits: |v| v.as_array().is_some_and(|a| a.iter().all(Value::is_u64)) };
+        let file = |text: &str| {
+            let path = folder.path().join("f.toml");
+            std::fs::write(&path, text).unwrap();
+            read(kind, path.to_str().unwrap())
+        };
+        assert_eq!(file("n_some_thing = [1, 2]"), Some(serde_json::json!([1, 2])));
+        assert_eq!(read(kind, "none"), Some(Value::Null));
+        for bad in ["n_some_thing = [1, 0.5]", "other = [1]", "n_some_thing = [1", ""] {
+            assert_eq!(file(bad), None, "{bad}");
+        }
+        assert_eq!(read(kind, "missing.toml"), None);
+        assert!(value_in(Path::new("missing.toml"), "k").unwrap_err().contains("no such file"));
     }
 
     /// A table whose default the table itself forbids would make every fit fail, and two options of one name make clap panic.

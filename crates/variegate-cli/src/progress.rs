@@ -79,13 +79,13 @@ impl Observer for Watch {
         let total = chains.iter().map(|c| c.total).sum::<u64>();
         let done = chains.iter().map(|c| if c.finished { c.total } else { c.sweeps }).sum::<u64>();
         if let Some(bar) = &self.bar {
+            // a further generation of chains makes it longer
+            bar.set_length(total);
+            bar.set_position(done);
             if !self.begun {
                 // what an earlier run did says nothing about the pace of this one
-                bar.set_length(total);
-                bar.set_position(done);
                 bar.reset_eta();
             }
-            bar.set_position(done);
             bar.set_message(state(chains));
         } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
@@ -139,7 +139,7 @@ fn terminal_bar(name: &str, length: u64) -> Option<ProgressBar> {
     })
 }
 
-/// Objective (the best of the chains) and components (the range over the chains) in a few words.
+/// Objective (the best of the chains), components (the range over the chains) and how many chains are done, in a few words.
 fn state(chains: &[ChainProgress]) -> String {
     let reports = || chains.iter().filter_map(|c| c.last.as_ref());
     let mut text = String::new();
@@ -152,6 +152,10 @@ fn state(chains: &[ChainProgress]) -> String {
     {
         let range = if least == most { most.to_string() } else { format!("{least}-{most}") };
         text = format!("{text} components {range}");
+    }
+    let done = chains.iter().filter(|c| c.finished).count();
+    if done > 0 && chains.len() > 1 {
+        text = format!("{text} {done}/{} chains", chains.len());
     }
     if chains.iter().any(|c| c.warm_up) {
         text.push_str(" warm-up");
@@ -176,5 +180,8 @@ mod tests {
         };
         assert_eq!(state(&[chain(0, -3.0, 0, true), chain(1, -2.0, 0, false)]), "objective -2.000 warm-up");
         assert_eq!(state(&[chain(0, -3.0, 2, false), chain(1, f64::NAN, 5, false)]), "objective -3.000 components 2-5");
+        let done = ChainProgress { finished: true, ..chain(0, -3.0, 0, false) };
+        assert_eq!(state(&[done.clone(), chain(1, -4.0, 0, false)]), "objective -3.000 1/2 chains");
+        assert_eq!(state(&[done]), "objective -3.000");
     }
 }

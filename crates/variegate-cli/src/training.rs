@@ -1,4 +1,4 @@
-//! Running a fit into its run directory, and reading results back from one: shared by `fit`, `resume`, `demo`, `predict` and `summary`.
+//! Running a fit into its run directory, and reading results back from one: shared by `fit`, `resume`, `demo`, `predict`, `summary` and `compare`.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,11 @@ pub fn reopen(run: &RunDir) -> Result<Box<dyn Fit>> {
 pub fn posterior(run: &RunDir) -> Result<Box<dyn Posterior>> {
     let fit = reopen(run)?;
     Ok(fit.posterior(&pieces(run)?)?)
+}
+
+/// The posterior of every structure that a run has compared, in the order of its selection; empty if there is one alone.
+pub fn candidates(run: &RunDir) -> Result<Vec<Box<dyn Posterior>>> {
+    Ok(reopen(run)?.candidates(&pieces(run)?)?)
 }
 
 /// Everything that was kept of every chain that has begun.

@@ -164,7 +164,9 @@ fn force_replaces_and_nothing_else_does() {
 fn help_is_complete_and_fits() {
     let desk = Desk::new();
     let mut calls: Vec<String> =
-        ["", "fit", "resume", "predict", "summary", "simulate", "check", "models", "demo", "completions"].map(String::from).to_vec();
+        ["", "fit", "resume", "predict", "summary", "compare", "simulate", "check", "models", "demo", "completions"]
+            .map(String::from)
+            .to_vec();
     for family in families() {
         calls.extend(["fit", "simulate", "check"].map(|c| format!("{c} {}", family.name())));
     }
@@ -202,6 +204,8 @@ fn the_demonstration_shows_every_model() {
     desk.bad("demo --out .", 1, &["not empty", "--out"]);
     let said = desk.good("demo --json --quiet");
     let found = said.json();
+    let last = found["models"].as_array().unwrap().last().unwrap();
+    assert!(last["structure"].is_string() && last["accuracy"].as_f64() > last["guessing"].as_f64(), "{last}");
     for (family, found) in families().zip(found["models"].as_array().unwrap()) {
         assert_eq!(found["model"], family.name());
         assert!(found["accuracy"].as_f64().unwrap() > found["guessing"].as_f64().unwrap(), "{found}");

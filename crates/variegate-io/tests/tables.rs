@@ -61,7 +61,7 @@ fn faults_say_where_and_what_to_do() {
         ("a,y\n1,\n", &target("y"), "row 1, column `y`: the target is missing"),
         ("a\n1\n", &target("a"), "no feature columns"),
         ("a,b\n1,2\n", &target("z"), "no column `z`; the columns are `a`, `b`"),
-        ("a,b\n1,x\n", &ReadOptions { target_kind: TargetKind::Real, ..target("b") }, "row 1, column `b`: `x` is not a number"),
+        ("a,b\n1,x\n", &ReadOptions { target_kind: TargetKind::Real, ..target("b") }, "row 1, column `b`: the target `x` is not a number"),
         ("a,b\n1,2\n", &ReadOptions { target_kind: TargetKind::Labels, ..target("b") }, "row 1, label `b`: `2` is no label entry"),
     ] {
         let e = fault(text, options);

@@ -1,9 +1,9 @@
-//! Rows that NumPy and SciPy lend: no value is copied.
+//! Rows that NumPy and SciPy lend, without a copy of any value, and what is to be predicted of them.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use variegate::data::Matrix;
+use variegate::data::{Classes, Matrix, Target};
 
 /// Features as Python hands them over: a C-contiguous matrix, or the parts of a CSR matrix (row offsets, columns, values, number
 /// of columns).
@@ -31,6 +31,28 @@ impl Features<'_> {
                 indices: indices.as_slice()?.into(),
                 values: values.as_slice()?.into(),
             },
+        })
+    }
+}
+
+/// Targets as Python hands them over: positions of classes and their names, or a C-contiguous matrix of real outcomes, one row a row.
+#[derive(FromPyObject)]
+pub enum Outcomes<'py> {
+    Classes(PyReadonlyArray1<'py, u32>, Vec<String>),
+    Real(PyReadonlyArray2<'py, f64>),
+}
+
+impl Outcomes<'_> {
+    /// A copy, as the library keeps it.
+    pub fn target(&self) -> PyResult<Target> {
+        Ok(match self {
+            Self::Classes(codes, names) => Target::Classes(Classes { codes: codes.as_slice()?.to_vec(), names: names.clone() }),
+            Self::Real(y) => {
+                if !y.is_c_contiguous() {
+                    return Err(PyValueError::new_err("outcomes must be C-contiguous (`numpy.ascontiguousarray`)"));
+                }
+                Target::Real { width: y.shape()[1], values: y.as_slice()?.to_vec() }
+            }
         })
     }
 }

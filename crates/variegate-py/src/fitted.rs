@@ -1,15 +1,16 @@
 //! A fitted model as Python holds it.
 
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::OnceLock;
-use variegate::data::Dataset;
+use variegate::data::{DataError, Dataset, Matrix, Target};
 use variegate::model::{self, Posterior, Summary};
 use variegate::run::Report;
 
 use crate::error::raise;
-use crate::features::Features;
+use crate::features::{Features, Outcomes};
 use crate::fit::Outcome;
 
 /// Named figures of every sweep of a chain: `sweep`, `objective`, and what else the program reports.
@@ -95,6 +96,65 @@ impl FittedModel {
         Ok((array(py, &shape, found.probability)?, found.deviation.map(|d| array(py, &shape, d)).transpose()?))
     }
 
+    /// Number of real outcomes that are predicted; 0 for a classifier.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.posterior.outputs()
+    }
+
+    /// Distribution of real outcomes: `mean` and `deviation`, one row a row of `x`, `quantiles`, one such array a level, and with `y`
+    /// the log density of each row (`ln_density`, else None).
+    #[pyo3(signature = (x, levels, method="", y=None))]
+    fn predict_real<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        levels: Vec<f64>,
+        method: &str,
+        y: Option<Outcomes<'_>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let data = with_target(x.matrix()?, y)?;
+        let shape = [data.rows(), self.posterior.outputs()];
+        let found = py.detach(|| self.posterior.predict_real(&data, &levels, method)).map_err(raise)?;
+        let quantiles = PyList::empty(py);
+        for values in found.quantiles {
+            quantiles.append(array(py, &shape, values)?)?;
+        }
+        let out = PyDict::new(py);
+        out.set_item("mean", array(py, &shape, found.mean)?)?;
+        out.set_item("deviation", array(py, &shape, found.deviation)?)?;
+        out.set_item("quantiles", quantiles)?;
+        out.set_item("ln_density", found.ln_density.map(|d| PyArray1::from_vec(py, d)))?;
+        Ok(out)
+    }
+
+    /// Names of hidden components, and their shares in each row: given the row, or with `y` given its outcome too.
+    #[pyo3(signature = (x, y=None))]
+    fn responsibilities<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        y: Option<Outcomes<'_>>,
+    ) -> PyResult<(Vec<String>, Bound<'py, PyArrayDyn<f64>>)> {
+        let data = with_target(x.matrix()?, y)?;
+        let found = py.detach(|| self.posterior.responsibilities(&data)).map_err(raise)?;
+        let shape = [data.rows(), found.names.len()];
+        Ok((found.names, array(py, &shape, found.share)?))
+    }
+
+    /// The structures that were compared, or None: `headings`, `rows` (name and figures, None where unknown), `chosen` (its place),
+    /// `criterion`, `reason`.
+    fn selection<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(selection) = py.detach(|| self.posterior.selection()) else { return Ok(None) };
+        let out = PyDict::new(py);
+        out.set_item("headings", selection.headings)?;
+        out.set_item("rows", selection.rows)?;
+        out.set_item("chosen", selection.chosen)?;
+        out.set_item("criterion", selection.criterion)?;
+        out.set_item("reason", selection.reason)?;
+        Ok(Some(out))
+    }
+
     /// What was found: `facts` (pairs), `headings`, `rows` (name and numbers), `converged`, `notes`.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let summary = py.detach(|| self.summary.get_or_init(|| self.posterior.summary()));
@@ -154,8 +214,33 @@ impl FittedModel {
     }
 
     fn __repr__(&self) -> String {
-        format!("<FittedModel: {}, {} columns, {} classes>", self.family(), self.width(), self.posterior.classes().len())
+        let predicted = match self.posterior.outputs() {
+            0 => format!("{} classes", self.posterior.classes().len()),
+            outputs => format!("{outputs} outcomes"),
+        };
+        format!("<FittedModel: {}, {} columns, {predicted}>", self.family(), self.width())
     }
+}
+
+/// Rows, with what is known of their outcomes.
+fn with_target<'a>(x: Matrix<'a>, y: Option<Outcomes<'_>>) -> PyResult<Dataset<'a>> {
+    let data = Dataset::new(x);
+    let Some(y) = y else { return Ok(data) };
+    let target = y.target()?;
+    let found = match &target {
+        Target::Classes(c) => c.len(),
+        Target::Real { width, values } => values.len() / width.max(&1),
+        _ => 0,
+    };
+    if found != data.rows() {
+        return Err(raise(DataError::Length { what: "y", rows: data.rows(), found }.into()));
+    }
+    if let Target::Classes(c) = &target
+        && c.codes.iter().any(|&code| code as usize >= c.names.len())
+    {
+        return Err(PyValueError::new_err("a class of `y` has no name"));
+    }
+    Ok(data.with_target(target))
 }
 
 /// A NumPy array that takes over the values.

@@ -1,7 +1,7 @@
 //! The families' tables of settings, and settings on their way in.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
 use variegate::model::{self, FAMILIES, Kind};
 
@@ -27,6 +27,9 @@ pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, Py
             Kind::OptionalNumber { .. } => "optional number",
             Kind::Word(_) => "word",
             Kind::Switch => "switch",
+            Kind::Text { optional: false, .. } => "text",
+            Kind::Text { optional: true, .. } => "optional text",
+            Kind::Nested { .. } => "nested",
         };
         let entry = PyDict::new(py);
         entry.set_item("name", setting.name)?;
@@ -61,18 +64,27 @@ fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
             None => n.as_f64().into_pyobject(py)?,
         },
         Value::String(s) => PyString::new(py, s).into_any(),
-        other => PyString::new(py, &other.to_string()).into_any(),
+        Value::Array(items) => {
+            let list = PyList::empty(py);
+            items.iter().try_for_each(|item| list.append(to_python(py, item)?))?;
+            list.into_any()
+        }
+        Value::Object(table) => settings_to_python(py, table)?.into_any(),
     })
 }
 
 /// Settings from a dictionary. A value that JSON has no form for (NaN, an object) travels as its text, so that the one place that
 /// checks settings refuses it by name.
 pub fn from_python(given: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    given.iter().map(|(name, value)| Ok((name.extract::<String>()?, setting(&value)?))).collect()
+    given.iter().map(|(name, value)| Ok((name.extract::<String>()?, setting(&value, 0)?))).collect()
 }
 
-fn setting(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// How deep lists and tables may lie in each other: one that holds itself is refused like any other wrong value.
+const DEEPEST: usize = 50;
+
+fn setting(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Value> {
     let text = |v: &Bound<'_, PyAny>| -> PyResult<Value> { Ok(Value::String(v.repr()?.to_string_lossy().into_owned())) };
+    let list = |items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| items.map(|v| setting(&v, deep + 1)).collect::<PyResult<_>>();
     Ok(if value.is_none() {
         Value::Null
     } else if let Ok(b) = value.cast::<PyBool>() {
@@ -89,6 +101,15 @@ fn setting(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         }
     } else if let Ok(s) = value.cast::<PyString>() {
         Value::String(s.to_string_lossy().into_owned())
+    } else if deep >= DEEPEST {
+        text(value)?
+    } else if let Ok(items) = value.cast::<PyList>() {
+        Value::Array(list(&mut items.iter())?)
+    } else if let Ok(items) = value.cast::<PyTuple>() {
+        Value::Array(list(&mut items.iter())?)
+    } else if let Ok(table) = value.cast::<PyDict>() {
+        let entry = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.str()?.to_string(), setting(&value, deep + 1)?));
+        Value::Object(table.iter().map(entry).collect::<PyResult<_>>()?)
     } else {
         text(value)?
     })

@@ -56,8 +56,40 @@ fn allowed(rng: &mut Philox, setting: &Setting) -> Value {
         Kind::OptionalNumber { above, most } => number(rng, above, most),
         Kind::Word(words) => json!(pick(rng, words)),
         Kind::Switch => json!(chance(rng, 0.5)),
+        Kind::Text { optional: true, .. } if chance(rng, 0.3) => Value::Null,
+        Kind::Text { admits, .. } => {
+            let fitting: Vec<&str> = TEXTS.iter().copied().filter(|t| admits(t)).collect();
+            json!(pick(rng, &fitting))
+        }
+        Kind::Nested { admits, .. } => {
+            let some = [json!([2, 1]), json!(["expert", ["expert", "expert"]]), json!([{ "subclasses": [2, 1] }, 1]), Value::Null];
+            let fitting: Vec<Value> = some.into_iter().filter(|v| v.is_null() || admits(v)).collect();
+            fitting[rng.random_range(0..fitting.len())].clone()
+        }
     }
 }
+
+/// Texts that one setting or another takes.
+const TEXTS: [&str; 18] = [
+    "auto",
+    "auto:2",
+    "all:2",
+    "compressive:2",
+    "1",
+    "2",
+    "2,1",
+    "3,1,2",
+    "joint",
+    "child",
+    "diag",
+    "block:2",
+    "lowrank:1",
+    "lowrank:9",
+    "none",
+    "polynomial:2",
+    "fourier:5",
+    "fourier:3:0.5",
+];
 
 /// Settings that fit the table, each given now and then; the counts always, because their defaults are for real work.
 fn sensible(rng: &mut Philox, table: &[Setting]) -> Map<String, Value> {
@@ -66,6 +98,19 @@ fn sensible(rng: &mut Philox, table: &[Setting]) -> Map<String, Value> {
         if matches!(setting.kind, Kind::Integer { .. }) || chance(rng, 0.25) {
             out.insert(setting.name.into(), allowed(rng, setting));
         }
+    }
+    // what another setting makes meaningless is refused by name, which says little of the rest: mostly left out
+    if table.iter().any(|s| s.name == "inference") && chance(rng, 0.9) {
+        let sampling = ["n_chains", "n_warmup", "n_draws", "thin"];
+        if out.get("inference") == Some(&json!("gibbs")) {
+            let kept = ["inference", "task", "coding", "precision", "experts", "standardize"];
+            out.retain(|name, _| sampling.contains(&name.as_str()) || kept.contains(&name.as_str()));
+        } else {
+            out.retain(|name, _| !sampling.contains(&name.as_str()));
+        }
+        let structures = ["subclasses", "experts", "gates"];
+        let one = pick(rng, &structures);
+        out.retain(|name, _| name == one || !structures.contains(&name.as_str()));
     }
     out
 }
@@ -97,8 +142,8 @@ fn table(rng: &mut Philox) -> Dataset<'static> {
     let n = length(rng, rows);
     data.target = match rng.random_range(0..20) {
         0 => Target::None,
-        1 => Target::Real { width: 1, values: (0..n).map(|_| entry(rng, wildness)).collect() },
-        2 => Target::Labels(LabelSets { names: vec!["l".into()], values: (0..n).map(|_| rng.random_range(0..4) as i8 - 1).collect() }),
+        1..=3 => Target::Real { width: 1, values: (0..n).map(|_| entry(rng, wildness)).collect() },
+        4 => Target::Labels(LabelSets { names: vec!["l".into()], values: (0..n).map(|_| rng.random_range(0..4) as i8 - 1).collect() }),
         _ => {
             let classes = pick(rng, &[1, 2, 2, 2, 3, 5]);
             let beyond = chance(rng, 0.03) as u32;

@@ -1,17 +1,17 @@
-//! `variegate demo`: every model once, from simulated data to predictions of rows it has not seen.
+//! `variegate demo`: every model once and a search for structure, from simulated data to predictions of rows it has not seen.
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use variegate::data::{Dataset, Target, split};
-use variegate::model::{FAMILIES, Family, Posterior};
+use variegate::model::{FAMILIES, Family, Posterior, family};
 use variegate::run::{Ending, Purpose, Stream};
 use variegate_io::read::{ColumnSpec, ReadOptions};
 
-use super::predict::Scores;
 use super::{fit, simulate};
 use crate::exit::Exit;
+use crate::scores::Scores;
 use crate::tables::{self, Table};
 use crate::{files, options, output, training};
 
@@ -41,8 +41,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data).with_context(|| format!("could not make the folder `{}`: choose another with --out", data.display()))?;
     let mut found = Vec::new();
-    for family in FAMILIES {
-        match one(*family, &folder, seed, quiet)? {
+    for job in jobs()? {
+        match one(&job, &folder, seed, quiet)? {
             Some(one) => found.push(one),
             None => {
                 eprintln!("Stopped. What is done is in {}", folder.display());
@@ -60,16 +60,59 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         let first = found.first().map_or_else(String::new, |f| f.run.display().to_string());
         eprintln!("\nData are in {}, the runs beside them. Look at one with:", data.display());
         eprintln!("  variegate summary {first}");
+        if let Some(searched) = found.iter().find(|f| f.structure.is_some()) {
+            eprintln!("  variegate compare {}", searched.run.display());
+        }
     }
     Ok(if found.iter().all(|f| f.converged) { Exit::Success } else { Exit::NotConverged })
 }
 
-/// What the demonstration found of one family.
+/// Something to show.
+struct Job {
+    family: &'static dyn Family,
+    /// Name of its files and its run.
+    name: String,
+    /// Settings of the model that the data are from.
+    truth: Map<String, Value>,
+    /// What `simulate` is told.
+    data: Map<String, Value>,
+    /// Settings of the fit.
+    fit: Map<String, Value>,
+}
+
+/// Every family as it is, and a search for the structure.
+fn jobs() -> Result<Vec<Job>> {
+    let map = |value: Value| value.as_object().cloned().unwrap_or_default();
+    let plain = |family: &&'static dyn Family| Job {
+        family: *family,
+        name: family.name().to_string(),
+        truth: Map::new(),
+        data: Map::new(),
+        fit: Map::new(),
+    };
+    let mut all: Vec<Job> = FAMILIES.iter().map(plain).collect();
+    all.push(Job {
+        family: family("softmax")?,
+        name: "softmax-subclasses".into(),
+        // wide weights: a class of two parts on both sides of the other
+        truth: map(json!({ "subclasses": "2,1", "precision": "fixed", "prior_precision": 0.05 })),
+        data: map(json!({ "columns": 2, "classes": 2 })),
+        fit: map(json!({ "subclasses": "auto:3", "n_init": 4 })),
+    });
+    Ok(all)
+}
+
+/// What the demonstration found of one job.
 struct Found {
     family: &'static str,
+    name: String,
     run: PathBuf,
     train: usize,
-    scores: Scores,
+    held_out: usize,
+    accuracy: f64,
+    log_loss: f64,
+    /// Structure that was chosen, where several were compared.
+    structure: Option<String>,
     /// Accuracy of always saying the most frequent class.
     guessing: f64,
     /// Names, true values and estimates, where the model tells them.
@@ -79,9 +122,9 @@ struct Found {
 }
 
 /// Simulates, sets rows aside, fits the rest, predicts those; nothing if the user stopped it.
-fn one(family: &'static dyn Family, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>> {
-    let name = family.name();
-    let simulation = family.configure(&Map::new())?.simulate(ROWS, &Map::new(), seed)?;
+fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>> {
+    let (family, name) = (job.family, &job.name);
+    let simulation = family.configure(&job.truth)?.simulate(ROWS, &job.data, seed)?;
     let mut rng = Stream::new(seed, 0, Purpose::Split).rng();
     let Target::Classes(classes) = &simulation.data.target else {
         bail!("{name} simulates no classes: the demonstration cannot show it");
@@ -97,7 +140,7 @@ fn one(family: &'static dyn Family, folder: &Path, seed: u64, quiet: bool) -> Re
     let target = Some(ColumnSpec::column(simulate::TARGET));
     let request = fit::Request {
         family,
-        settings: Map::new(),
+        settings: job.fit.clone(),
         data: path("train"),
         reader: ReadOptions { target: target.clone(), ..ReadOptions::default() },
         out: folder.join(name),
@@ -112,13 +155,19 @@ fn one(family: &'static dyn Family, folder: &Path, seed: u64, quiet: bool) -> Re
     let reader = ReadOptions { target, known_classes: Some(posterior.classes().to_vec()), ..ReadOptions::default() };
     let (test, _) = files::read_training(&path("test"), &reader)?;
     let predicted = posterior.predict(&test, "")?;
-    let scores = Scores::of(&predicted, &test, posterior.classes().len()).context("the held-out rows have no classes")?;
+    let scores = Scores::of_classes(&predicted, &test, posterior.classes().len());
+    let Some(Scores::Classes { rows, accuracy, log_loss }) = scores else { bail!("the held-out rows have no classes") };
+    let compared = posterior.selection().filter(|s| s.rows.len() > 1);
     Ok(Some(Found {
-        family: name,
+        family: family.name(),
+        name: name.clone(),
         run: done.run.path().to_path_buf(),
         train: parts.train.len(),
         guessing: guessing(&test),
-        scores,
+        held_out: rows,
+        accuracy,
+        log_loss,
+        structure: compared.map(|s| s.rows[s.chosen].0.clone()),
         weights: weights(posterior.as_ref(), &simulation.truth),
         converged: posterior.summary().converged,
         seconds: done.outcome.seconds,
@@ -168,22 +217,25 @@ fn flatten(value: &Value, out: &mut Vec<f64>) {
 }
 
 fn shown(found: &[Found]) -> String {
-    let mut table = Table::new(["model", "rows fitted", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
+    let mut table = Table::new(["model", "rows", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
     for f in found {
         table.row([
-            f.family.to_string(),
+            f.name.clone(),
             f.train.to_string(),
-            f.scores.rows.to_string(),
-            format!("{:.3}", f.scores.accuracy),
+            f.held_out.to_string(),
+            format!("{:.3}", f.accuracy),
             format!("{:.3}", f.guessing),
-            format!("{:.3}", f.scores.log_loss),
+            format!("{:.3}", f.log_loss),
             if f.converged { "yes" } else { "no" }.to_string(),
             format!("{:.1}", f.seconds),
         ]);
     }
     let mut text = table.render(tables::stdout_width());
+    for (f, structure) in found.iter().filter_map(|f| Some((f, f.structure.as_ref()?))) {
+        text += &format!("\n{}: chose the subclasses {structure}\n", f.name);
+    }
     for f in found.iter().filter(|f| !f.weights.is_empty()) {
-        let mut table = Table::new([f.family, "truth", "found"]);
+        let mut table = Table::new([f.name.as_str(), "truth", "found"]);
         for (name, truth, estimate) in &f.weights {
             table.row([name.clone(), tables::number(*truth), tables::number(*estimate)]);
         }
@@ -198,12 +250,14 @@ impl Found {
             self.weights.iter().map(|(name, truth, found)| json!({ "name": name, "truth": truth, "found": found })).collect();
         json!({
             "model": self.family,
+            "name": self.name,
+            "structure": self.structure,
             "run": self.run,
             "rows": self.train,
-            "held_out": self.scores.rows,
-            "accuracy": self.scores.accuracy,
+            "held_out": self.held_out,
+            "accuracy": self.accuracy,
             "guessing": self.guessing,
-            "log_loss": self.scores.log_loss,
+            "log_loss": self.log_loss,
             "converged": self.converged,
             "seconds": self.seconds,
             "weights": weights,

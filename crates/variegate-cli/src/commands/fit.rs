@@ -12,7 +12,7 @@ use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 use super::summary;
 use crate::exit::{Exit, Tone, say};
 use crate::training::{self, Outcome};
-use crate::{files, options, output, tables};
+use crate::{files, options, output, selection, tables};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,7 +106,8 @@ impl Request {
     pub fn fit(self) -> Result<Finished> {
         let model = self.family.configure(&self.settings)?;
         RunDir::check_vacant(&self.out, self.force)?;
-        let (data, reader) = files::read_training(&self.data, &self.reader)?;
+        let reader = ReadOptions { target_kind: model.target(), ..self.reader };
+        let (data, reader) = files::read_training(&self.data, &reader)?;
         if !self.quiet {
             eprintln!("read {}: {}", self.data.display(), files::describe(&data));
         }
@@ -154,17 +155,19 @@ const SHORT: usize = 12;
 pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     let Finished { run, outcome, posterior, warnings } = done;
     let found = posterior.as_ref().map(|p| p.summary());
+    let selection = posterior.as_ref().and_then(|p| p.selection());
     let path = run.path().display();
     let stopped = outcome.ending == Ending::Stopped;
     if json {
-        let mut value = summary::as_json(run, found.as_ref());
+        let mut value = summary::as_json(run, found.as_ref(), selection.as_ref());
         if let Value::Object(map) = &mut value {
             map.insert("warnings".into(), json!(warnings));
             map.insert("seconds".into(), json!(outcome.seconds));
         }
         output::json(&value)?;
     } else if let Some(found) = &found {
-        output::to_stdout(&summary::table(found, Some(SHORT)))?;
+        let structures = selection::short(selection.as_ref(), &path.to_string());
+        output::to_stdout(&(structures + &summary::table(found, Some(SHORT))))?;
         if !quiet && found.rows.len() > SHORT {
             eprintln!("… and {} more rows: variegate summary {path}", found.rows.len() - SHORT);
         }

@@ -1,6 +1,7 @@
 //! The commands, one a file: each has its options with examples, and what it does.
 
 mod check;
+mod compare;
 mod completions;
 mod demo;
 mod fit;
@@ -40,6 +41,7 @@ pub fn root() -> Command {
             resume::command(),
             predict::command(),
             summary::command(),
+            compare::command(),
             simulate::command(),
             check::command(),
             models::command(),
@@ -55,6 +57,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Some(("resume", m)) => resume::run(m),
         Some(("predict", m)) => predict::run(m),
         Some(("summary", m)) => summary::run(m),
+        Some(("compare", m)) => compare::run(m),
         Some(("simulate", m)) => simulate::run(m),
         Some(("check", m)) => check::run(m),
         Some(("models", m)) => models::run(m),

@@ -47,8 +47,8 @@ fn details(family: &dyn Family) -> String {
     let defaults = family.defaults();
     for setting in family.settings() {
         let default = options::shown(defaults.get(setting.name).unwrap_or(&Value::Null));
-        let head = format!("--{} ({}; default {default})", setting.option(), setting.kind.allowed().replace("nothing", "`none`"));
-        let _ = writeln!(text, "{}\n    {}", tables::wrap(&head, width, "    "), tables::wrap(setting.help, width - 4, "    "));
+        let head = format!("--{} ({}; default {default})", setting.option(), options::allowed(&setting));
+        let _ = writeln!(text, "{}\n    {}", tables::wrap(&head, width, "    "), tables::wrap(&options::help(&setting), width - 4, "    "));
     }
     text
 }

@@ -1,18 +1,20 @@
-//! `variegate predict`: class probabilities of new rows.
+//! `variegate predict`: class probabilities, or distributions of real outcomes, of new rows.
 
 use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches, Command};
-use serde_json::{Value, json};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 use variegate::data::{Dataset, Target};
-use variegate::model::{ClassProbabilities, Posterior};
-use variegate_io::read::ReadOptions;
+use variegate::model::{ClassProbabilities, Posterior, RealPrediction, Responsibilities};
+use variegate_io::read::{ColumnSpec, ReadOptions};
 use variegate_io::run_dir::RunDir;
 
 use super::summary;
-use crate::exit::{Exit, Tone, say};
+use crate::exit::{Exit, Tone, Usage, say};
+use crate::scores::Scores;
 use crate::{files, options, output, tables, training};
 
 const EXAMPLES: &str = "\
@@ -20,25 +22,32 @@ Examples:
   variegate predict runs/a test.csv -o pred.csv
   variegate predict runs/a test.csv | head
   variegate predict runs/a test.csv --json > pred.json
+  variegate predict runs/regression test.csv --quantiles 0.1,0.9
 
 Columns are found by their names; others are left out. Where the file also has the
-target, accuracy and log loss are told on standard error.";
+target, scores are told on standard error.";
 
 pub fn command() -> Command {
     let method = Arg::new("method").long("method").value_name("WORD").help(
-        "How probabilities are made of the posterior; each model has its own words and the first is the default (a wrong one lists them)",
+        "How predictions are made of the posterior; each model has its own words and the first is the default (a wrong one lists them)",
     );
-    let target = Arg::new("target")
-        .long("target")
-        .value_name("COLUMN")
-        .help("Column with the true class, for the scores [default: that of the fit, where the file has it]")
-        .help_heading("Data");
+    let quantiles = Arg::new("quantiles")
+        .long("quantiles")
+        .value_name("X,…")
+        .value_delimiter(',')
+        .value_parser(level)
+        .default_value("0.05,0.5,0.95")
+        .help("Quantiles of real outcomes to write");
+    let responsibilities = Arg::new("responsibilities")
+        .long("responsibilities")
+        .action(ArgAction::SetTrue)
+        .help("Also write the share of each hidden component (subclass, expert, path)");
     Command::new("predict")
         .about("Predict new rows with a fitted model")
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
-        .arg(method)
-        .arg(target)
+        .args([method, quantiles, responsibilities])
+        .arg(target())
         .args(files::format_arguments())
         .args([
             options::out_file("Where to write predictions, as CSV [default: standard output]"),
@@ -49,6 +58,20 @@ pub fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
+/// `--target` of rows whose truth is known.
+pub fn target() -> Arg {
+    Arg::new("target")
+        .long("target")
+        .value_name("COLUMN")
+        .help("Column with the truth, for the scores [default: that of the fit, where the file has it]")
+        .help_heading("Data")
+}
+
+fn level(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse::<f64>().ok().filter(|v| *v > 0.0 && *v < 1.0);
+    value.ok_or_else(|| "it must be a number between 0 and 1".to_string())
+}
+
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
     let out = matches.get_one::<PathBuf>("out");
@@ -57,110 +80,193 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let run = RunDir::read(summary::run_of(matches))?;
     let posterior = training::posterior(&run)?;
+    if posterior.outputs() == 0 && matches.value_source("quantiles") == Some(ValueSource::CommandLine) {
+        return Err(Usage("--quantiles is for runs that were fitted to real outcomes; this one predicts classes".into()).into());
+    }
     if !run.status().complete {
-        say(Tone::Warning, &format!("the run is not complete ({}): predictions are those of the draws so far", summary::progress(&run)));
+        say(
+            Tone::Warning,
+            &format!("the run is not complete ({}): predictions are those of what there is so far", summary::progress(&run)),
+        );
     }
     // data from memory leave no options behind
     let reader: ReadOptions = serde_json::from_value(run.record().data.reader.clone()).unwrap_or_default();
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
-    let data = files::read_prediction(&path, posterior.as_ref(), reader, matches)?;
+    let outcomes = outcome_names(posterior.outputs(), &reader);
+    let mut data = files::read_prediction(&path, posterior.as_ref(), reader, matches)?;
     let method = matches.get_one::<String>("method").map_or("", String::as_str);
-    let predicted = posterior.predict(&data, method).with_context(|| format!("cannot predict `{}`", path.display()))?;
-    let scores = Scores::of(&predicted, &data, posterior.classes().len());
-
-    let table = || Predictions { posterior: posterior.as_ref(), predicted: &predicted };
+    let levels: Vec<f64> = matches.get_many::<f64>("quantiles").map(|l| l.copied().collect()).unwrap_or_default();
+    let refused = || format!("cannot predict `{}`", path.display());
+    let (values, scores) = predict(posterior.as_ref(), &data, outcomes, levels, method).with_context(refused)?;
+    let shares = match options::flag(matches, "responsibilities") {
+        false => None,
+        true => {
+            // what is not known of new rows may not decide where they belong
+            data.target = Target::None;
+            Some(posterior.responsibilities(&data).with_context(refused)?)
+        }
+    };
+    let table = Predictions { posterior: posterior.as_ref(), values, shares };
     if let Some(out) = out {
-        output::to_file(out, force, |file| table().write_csv(file))?;
+        output::to_file(out, force, |file| table.write_csv(file))?;
     }
     match (out, json) {
         (Some(out), true) => output::json(&json!({
-            "run": run.path(), "rows": data.rows(), "out": out, "classes": posterior.classes(), "scores": scores.as_ref().map(Scores::as_json),
+            "run": run.path(), "rows": data.rows(), "out": out, "classes": posterior.classes(), "scores": scores.map(|s| s.as_json()),
         }))?,
         (Some(out), false) if !quiet => eprintln!("predicted {} into {}", tables::count(data.rows(), "row", "rows"), out.display()),
-        (None, true) => output::json(&table().as_json(scores.as_ref()))?,
+        (None, true) => output::json(&table.as_json(scores))?,
         (None, false) => {
             let mut csv = Vec::new();
-            table().write_csv(&mut csv)?;
+            table.write_csv(&mut csv)?;
             output::to_stdout(&String::from_utf8_lossy(&csv))?;
         }
         _ => {}
     }
     if let (Some(scores), false) = (&scores, quiet) {
-        eprintln!(
-            "accuracy {:.4}, log loss {} over {}",
-            scores.accuracy,
-            tables::number(scores.log_loss),
-            tables::count(scores.rows, "row", "rows")
-        );
+        eprintln!("{}", scores.line());
     }
     Ok(Exit::Success)
 }
 
+/// What is predicted of rows.
+enum Values {
+    Classes(ClassProbabilities),
+    Real { outcomes: Vec<String>, levels: Vec<f64>, found: RealPrediction },
+}
+
+fn predict(
+    posterior: &dyn Posterior,
+    data: &Dataset<'_>,
+    outcomes: Vec<String>,
+    levels: Vec<f64>,
+    method: &str,
+) -> Result<(Values, Option<Scores>)> {
+    if posterior.outputs() > 0 {
+        let found = posterior.predict_real(data, &levels, method)?;
+        let scores = Scores::of_real(&found, data);
+        return Ok((Values::Real { outcomes, levels, found }, scores));
+    }
+    let found = posterior.predict(data, method)?;
+    let scores = Scores::of_classes(&found, data, posterior.classes().len());
+    Ok((Values::Classes(found), scores))
+}
+
+/// Names of real outcomes: those of the columns of the fit where they are known, else numbers.
+fn outcome_names(outputs: usize, fitted: &ReadOptions) -> Vec<String> {
+    match &fitted.target {
+        Some(ColumnSpec::Columns(names) | ColumnSpec::File { columns: names, .. })
+            if names.len() == outputs && !names.iter().any(|n| n.contains('*')) =>
+        {
+            names.clone()
+        }
+        _ => (1..=outputs).map(|q| q.to_string()).collect(),
+    }
+}
+
 struct Predictions<'a> {
     posterior: &'a dyn Posterior,
-    predicted: &'a ClassProbabilities,
+    values: Values,
+    shares: Option<Responsibilities>,
+}
+
+/// A column of a matrix that is kept row by row.
+struct Column<'a> {
+    name: String,
+    values: &'a [f64],
+    at: usize,
+    width: usize,
 }
 
 impl Predictions<'_> {
-    /// `row,prediction,p_a,p_b,sd_a,sd_b`: rows count from 1, numbers are written to the last digit.
+    /// `row,prediction,p_a,p_b,sd_a,sd_b` or `row,mean,sd,q0.05,q0.5,q0.95` (with `_NAME` where there are several outcomes), then
+    /// `share_NAME` of hidden components: rows count from 1, numbers are written to the last digit.
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
         let classes = self.posterior.classes();
-        let k = classes.len();
-        let mut line = String::from("row,prediction");
-        let prefixes = if self.predicted.deviation.is_some() { &["p_", "sd_"][..] } else { &["p_"] };
-        for prefix in prefixes {
-            for class in classes {
-                let _ = write!(line, ",{}", output::csv_field(&format!("{prefix}{class}")));
-            }
+        let best = match &self.values {
+            Values::Classes(found) => Some(found.best(classes.len())),
+            Values::Real { .. } => None,
+        };
+        let columns = self.columns();
+        let mut line = String::from(if best.is_some() { "row,prediction" } else { "row" });
+        for column in &columns {
+            let _ = write!(line, ",{}", output::csv_field(&column.name));
         }
         writeln!(out, "{line}")?;
-        for (i, best) in self.predicted.best(k).into_iter().enumerate() {
+        let rows = columns.first().map_or(0, |c| c.values.len() / c.width);
+        for i in 0..rows {
             line.clear();
-            let _ = write!(line, "{},{}", i + 1, output::csv_field(&classes[best]));
-            let rows = std::iter::once(&self.predicted.probability).chain(&self.predicted.deviation);
-            for value in rows.flat_map(|all| &all[i * k..(i + 1) * k]) {
-                let _ = write!(line, ",{value}");
+            let _ = write!(line, "{}", i + 1);
+            if let Some(best) = &best {
+                let _ = write!(line, ",{}", output::csv_field(&classes[best[i]]));
+            }
+            for c in &columns {
+                let _ = write!(line, ",{}", c.values[i * c.width + c.at]);
             }
             writeln!(out, "{line}")?;
         }
         Ok(())
     }
 
-    fn as_json(&self, scores: Option<&Scores>) -> Value {
-        let classes = self.posterior.classes();
-        let rows = |values: &Vec<f64>| values.chunks(classes.len()).map(|row| json!(row)).collect::<Vec<_>>();
-        let best = self.predicted.best(classes.len());
-        json!({
-            "classes": classes,
-            "prediction": best.iter().map(|&b| &classes[b]).collect::<Vec<_>>(),
-            "probability": rows(&self.predicted.probability),
-            "deviation": self.predicted.deviation.as_ref().map(rows),
-            "scores": scores.map(Scores::as_json),
-        })
-    }
-}
-
-/// How good predictions are where the truth is known.
-pub struct Scores {
-    pub rows: usize,
-    pub accuracy: f64,
-    pub log_loss: f64,
-}
-
-impl Scores {
-    /// Compares with the classes in the data, if they have any.
-    pub fn of(predicted: &ClassProbabilities, data: &Dataset<'_>, classes: usize) -> Option<Self> {
-        let Target::Classes(truth) = &data.target else { return None };
-        let rows = truth.len();
-        if rows == 0 {
-            return None;
+    fn columns(&self) -> Vec<Column<'_>> {
+        let mut all = Vec::new();
+        fn add<'b>(all: &mut Vec<Column<'b>>, names: &[String], name: impl Fn(&String) -> String, values: &'b [f64]) {
+            let width = names.len();
+            all.extend(names.iter().enumerate().map(|(at, n)| Column { name: name(n), values, at, width }));
         }
-        let right = predicted.best(classes).iter().zip(&truth.codes).filter(|(b, t)| **b == **t as usize).count();
-        let loss: f64 = truth.codes.iter().enumerate().map(|(i, &t)| -predicted.probability[i * classes + t as usize].ln()).sum();
-        Some(Self { rows, accuracy: right as f64 / rows as f64, log_loss: loss / rows as f64 })
+        match &self.values {
+            Values::Classes(found) => {
+                let classes = self.posterior.classes();
+                add(&mut all, classes, |c| format!("p_{c}"), &found.probability);
+                if let Some(deviation) = &found.deviation {
+                    add(&mut all, classes, |c| format!("sd_{c}"), deviation);
+                }
+            }
+            Values::Real { outcomes, levels, found } => {
+                // one outcome needs no name
+                let named = |what: String| move |n: &String| if outcomes.len() == 1 { what.clone() } else { format!("{what}_{n}") };
+                add(&mut all, outcomes, named("mean".into()), &found.mean);
+                add(&mut all, outcomes, named("sd".into()), &found.deviation);
+                for (level, quantiles) in levels.iter().zip(&found.quantiles) {
+                    add(&mut all, outcomes, named(format!("q{level}")), quantiles);
+                }
+            }
+        }
+        if let Some(shares) = &self.shares {
+            add(&mut all, &shares.names, |n| format!("share_{n}"), &shares.share);
+        }
+        all
     }
 
-    fn as_json(&self) -> Value {
-        json!({ "rows": self.rows, "accuracy": self.accuracy, "log_loss": self.log_loss })
+    fn as_json(&self, scores: Option<Scores>) -> Value {
+        let rows = |values: &[f64], width: usize| values.chunks(width.max(1)).map(|row| json!(row)).collect::<Vec<_>>();
+        let mut value = match &self.values {
+            Values::Classes(found) => {
+                let classes = self.posterior.classes();
+                let best = found.best(classes.len());
+                json!({
+                    "classes": classes,
+                    "prediction": best.iter().map(|&b| &classes[b]).collect::<Vec<_>>(),
+                    "probability": rows(&found.probability, classes.len()),
+                    "deviation": found.deviation.as_ref().map(|d| rows(d, classes.len())),
+                })
+            }
+            Values::Real { outcomes, levels, found } => {
+                let width = outcomes.len();
+                let quantiles: Map<String, Value> =
+                    levels.iter().zip(&found.quantiles).map(|(l, q)| (l.to_string(), json!(rows(q, width)))).collect();
+                json!({
+                    "outcomes": outcomes,
+                    "mean": rows(&found.mean, width),
+                    "deviation": rows(&found.deviation, width),
+                    "quantiles": quantiles,
+                })
+            }
+        };
+        if let Some(shares) = &self.shares {
+            value["responsibilities"] = json!({ "names": shares.names, "share": rows(&shares.share, shares.names.len()) });
+        }
+        value["scores"] = json!(scores.map(|s| s.as_json()));
+        value
     }
 }

@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use variegate::data::{Dataset, Target};
-use variegate::model::Family;
+use variegate::model::{Family, Setting};
 use variegate_io::write::write_csv;
 
 use crate::exit::Exit;
@@ -31,6 +31,7 @@ pub fn command() -> Command {
         command
             .arg(rows)
             .args(options::settings(&family.simulate_settings(), &family.simulate_defaults()))
+            .args(options::settings(&own_settings(family), &family.defaults()))
             .arg(options::seed())
             .args([
                 options::out_file("CSV file to write; the truth goes beside it, to NAME.truth.json [default: standard output]"),
@@ -44,6 +45,12 @@ pub fn command() -> Command {
     })
 }
 
+/// Settings of the model itself, where what to simulate has no name of its own for them.
+fn own_settings(family: &dyn Family) -> Vec<Setting> {
+    let named = family.simulate_settings();
+    family.settings().into_iter().filter(|s| named.iter().all(|n| n.name != s.name)).collect()
+}
+
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (family, matches) = options::family_of(matches)?;
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
@@ -55,7 +62,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::check_free(out, force)?;
         output::check_free(&truth_path(out), force)?;
     }
-    let simulation = family.configure(&Map::new())?.simulate(rows, &request, seed)?;
+    let model = family.configure(&options::given(matches, &own_settings(family)))?;
+    let simulation = model.simulate(rows, &request, seed)?;
     match out {
         Some(out) => {
             let truth = document(family, rows, seed, &request, &simulation.truth);

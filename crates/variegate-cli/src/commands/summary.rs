@@ -4,12 +4,12 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use variegate::model::Summary;
+use variegate::model::{Selection, Summary};
 use variegate_io::run_dir::{RunDir, Status};
 
 use crate::exit::Exit;
 use crate::tables::{self, Table};
-use crate::{options, output, training};
+use crate::{options, output, selection, training};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,19 +37,20 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let run = RunDir::read(run_of(matches))?;
     let status = run.status();
     let found = match training::posterior(&run) {
-        Ok(posterior) => Ok(posterior.summary()),
+        Ok(posterior) => Ok((posterior.summary(), posterior.selection())),
         Err(error) if status.complete => return Err(error),
         Err(error) => Err(error.to_string()),
     };
     if options::flag(matches, "json") {
-        output::json(&as_json(&run, found.as_ref().ok()))?;
+        let (found, selection) = found.ok().unzip();
+        output::json(&as_json(&run, found.as_ref(), selection.flatten().as_ref()))?;
     } else {
         output::to_stdout(&as_text(&run, &status, &found))?;
     }
     Ok(Exit::Success)
 }
 
-fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> String {
+fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Selection>), String>) -> String {
     let record = run.record();
     let path = run.path().display();
     let mut facts = vec![("run".to_string(), format!("{path}, {}", state(run, status)))];
@@ -61,7 +62,7 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> St
     facts.push(("begun".into(), format!("{} with variegate {}", record.created_at, record.variegate_version)));
     let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name}={}", options::shown(value))).collect();
     facts.push(("settings".into(), format!("seed={}, {}", record.plan.seed, settings.join(", "))));
-    if let Ok(found) = found {
+    if let Ok((found, _)) = found {
         facts.extend(found.facts.clone());
     }
     let wide = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0) + 2;
@@ -71,8 +72,8 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<Summary, String>) -> St
         text += &format!("{name:wide$}{value}\n");
     }
     match found {
-        Ok(found) => {
-            text += &format!("\n{}", table(found, None));
+        Ok((found, selection)) => {
+            text += &format!("\n{}{}", selection::short(selection.as_ref(), &path.to_string()), table(found, None));
             let verdict = match (status.complete, found.converged) {
                 (false, _) => "So far (the run is not complete):",
                 (true, true) => "Converged.",
@@ -121,7 +122,7 @@ fn state(run: &RunDir, status: &Status) -> String {
 }
 
 /// The same for machines. Numbers that JSON cannot hold are null.
-pub fn as_json(run: &RunDir, found: Option<&Summary>) -> Value {
+pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selection>) -> Value {
     let record = run.record();
     let status = run.status();
     let word = match (status.complete, status.running) {
@@ -176,6 +177,7 @@ pub fn as_json(run: &RunDir, found: Option<&Summary>) -> Value {
         "converged": found.filter(|_| status.complete).map(|f| f.converged),
         "facts": found.map(|f| f.facts.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<serde_json::Map<_, _>>()),
         "table": table,
+        "selection": selection.map(selection::as_json),
         "notes": found.map(|f| &f.notes),
     })
 }

@@ -92,7 +92,8 @@ pub fn short(family: &dyn Family) -> String {
     let has = |name: &str| family.settings().iter().any(|s| s.name == name);
     let mut options = String::new();
     for (name, option) in [("n_chains", " --chains 2"), ("n_warmup", " --warmup 100"), ("n_draws", " --draws 300")] {
-        if has(name) {
+        // a family that samples only where `inference` says so refuses them elsewhere
+        if has(name) && !has("inference") {
             options += option;
         }
     }

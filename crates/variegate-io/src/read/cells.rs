@@ -166,7 +166,9 @@ impl Extras {
                 TargetKind::Classes => push(&mut self.classes, cell)?,
                 TargetKind::Real if cell.is_missing() => return Err(missing("target")),
                 TargetKind::Real => {
-                    let value = cell.number().ok_or_else(not_number)?;
+                    let column = || shorten(column);
+                    let value =
+                        cell.number().ok_or_else(|| Cause::TargetNotNumber { row: row + 1, column: column(), value: cell.text() })?;
                     if !value.is_finite() {
                         return Err(DataError::TargetNotFinite { row: row + 1, value }.into());
                     }

@@ -56,6 +56,18 @@ pub enum Cause {
         /// Name of the column.
         column: String,
     },
+    /// A real target is no number.
+    #[error(
+        "row {row}, column `{column}`: the target `{value}` is not a number, but real outcomes are asked for; choose another target, or predict classes"
+    )]
+    TargetNotNumber {
+        /// Row, from 1.
+        row: usize,
+        /// Name of the column.
+        column: String,
+        /// What stands there, shortened.
+        value: String,
+    },
     /// A cell that should hold a number holds something else.
     #[error("row {row}, column `{column}`: `{value}` is not a number; {}", number_hint(.column, .value))]
     NotNumber {

@@ -154,7 +154,7 @@ impl Labels {
             }
             Self::Classes(encoder) => encoder.push(&shortest(label)).map_err(unknown)?,
             Self::Real(values) => {
-                let value: f64 = label.parse().map_err(|_| Cause::NotNumber { row, column: LABEL.into(), value: shorten(label) })?;
+                let value: f64 = label.parse().map_err(|_| Cause::TargetNotNumber { row, column: LABEL.into(), value: shorten(label) })?;
                 if !value.is_finite() {
                     return Err(DataError::TargetNotFinite { row, value }.into());
                 }

@@ -34,10 +34,14 @@ impl Default for Folding {
 }
 
 impl Storage for RunDir {
+    fn chains(&self) -> u32 {
+        self.manifest.chains.last().map_or(0, |c| c.chain + 1)
+    }
+
     fn kept(&mut self, chain: u32) -> variegate::Result<Option<Kept>> {
         let Some(entry) = self.manifest.chain(chain).cloned() else { return Ok(None) };
         let checkpoint = self.checkpoint(chain)?.unwrap_or_default();
-        Ok(Some(Kept { checkpoint, draws: entry.draws, finished: entry.finished, last: entry.last }))
+        Ok(Some(Kept { sweeps: entry.sweeps, checkpoint, draws: entry.draws, finished: entry.finished, last: entry.last }))
     }
 
     fn commit(&mut self, pieces: Vec<Piece>) -> variegate::Result<()> {
@@ -51,6 +55,7 @@ impl RunDir {
     /// Adds what the chains did.
     fn add(&mut self, pieces: &[Piece]) -> Result<()> {
         let mut next = self.next()?;
+        self.check_numbers(pieces)?;
         for piece in pieces {
             self.check_follows(piece)?;
         }
@@ -160,10 +165,6 @@ impl RunDir {
 
     /// Draws must go on where the last commit ended, or a hole would stay unnoticed.
     fn check_follows(&self, piece: &Piece) -> Result<()> {
-        let plan = &self.manifest.run.plan;
-        if piece.chain >= plan.chains {
-            return Err(self.unlike(format!("chain {} is not one of the {} planned", piece.chain, plan.chains)));
-        }
         let (draws, sweeps) = self.manifest.chain(piece.chain).map_or((0, 0), |c| (c.draws, c.sweeps));
         let sparse = !piece.draws.scalars.values.is_empty() && piece.draws.scalars.rows() as u64 != piece.draws.count;
         if piece.draws.first != draws || sparse {
@@ -173,6 +174,17 @@ impl RunDir {
             return Err(self.unlike(format!("sweeps of chain {} do not go on from sweep {sweeps}", piece.chain)));
         }
         Ok(())
+    }
+
+    /// Chains beyond the plan must follow those that there are, without a gap.
+    fn check_numbers(&self, pieces: &[Piece]) -> Result<()> {
+        let there = self.manifest.numbers();
+        let mut added: Vec<u32> = pieces.iter().map(|p| p.chain).filter(|c| *c >= there).collect();
+        added.sort_unstable();
+        match (there..).zip(added).find(|(next, chain)| next != chain) {
+            Some((next, chain)) => Err(self.unlike(format!("chain {chain} cannot be added where chain {next} would be the next"))),
+            None => Ok(()),
+        }
     }
 
     /// Steps 2 to 5: makes a manifest whose files are written the one that counts.

@@ -88,6 +88,11 @@ impl Manifest {
         self.files.iter().find(|f| f.name == name)
     }
 
+    /// Number of chains: those of the plan, whether they have begun or not, and those that the program added.
+    pub fn numbers(&self) -> u32 {
+        self.run.plan.chains.max(self.chains.last().map_or(0, |c| c.chain + 1))
+    }
+
     pub fn chain(&self, chain: u32) -> Option<&ChainEntry> {
         self.chains.iter().find(|c| c.chain == chain)
     }

@@ -67,7 +67,7 @@ pub struct Status {
     pub complete: bool,
     /// A process is writing the run now.
     pub running: bool,
-    /// Each chain of the plan.
+    /// Each chain: those of the plan, and those that the program added.
     pub chains: Vec<ChainStatus>,
 }
 
@@ -102,7 +102,7 @@ impl RunDir {
     /// How far it has come.
     pub fn status(&self) -> Status {
         let plan = &self.manifest.run.plan;
-        let chains: Vec<_> = (0..plan.chains)
+        let chains: Vec<_> = (0..self.manifest.numbers())
             .map(|chain| {
                 let kept = self.manifest.chain(chain);
                 ChainStatus {
@@ -169,7 +169,7 @@ impl RunDir {
 
     /// The last sealed state of every chain.
     pub fn checkpoints(&self) -> Result<Vec<Option<Vec<u8>>>> {
-        (0..self.manifest.run.plan.chains).map(|chain| self.checkpoint(chain)).collect()
+        (0..self.manifest.numbers()).map(|chain| self.checkpoint(chain)).collect()
     }
 
     /// Everything that is kept of every chain that has been committed: what a posterior is made of.
@@ -186,7 +186,7 @@ impl RunDir {
     }
 
     fn per_chain(&self, figure: impl Fn(&manifest::ChainEntry) -> u64) -> Vec<u64> {
-        (0..self.manifest.run.plan.chains).map(|c| self.manifest.chain(c).map_or(0, &figure)).collect()
+        (0..self.manifest.numbers()).map(|c| self.manifest.chain(c).map_or(0, &figure)).collect()
     }
 
     /// Reads from the files of the manifest. Another process may fold segments and drop old states meanwhile: an error counts only

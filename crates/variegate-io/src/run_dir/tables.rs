@@ -199,8 +199,8 @@ fn check_names(what: &str, columns: &[(String, usize)]) -> Result<(), String> {
     }
 }
 
-/// Adds rows read from a segment of scalars or components to the tables of their chains. Rows beyond `kept` draws of a chain belong to
-/// later commits and are passed over.
+/// Adds rows read from a segment of scalars or components to the tables of their chains. Rows beyond `kept` draws of a chain, and
+/// those of chains beyond them, belong to later commits and are passed over.
 pub(super) fn scatter(kind: Segment, columns: &Columns, values: &[Values], kept: &[u64], out: &mut [Draws]) -> Result<(), String> {
     let (Some(Values::Int32(chains)), Some(Values::Int64(draws))) = (values.first(), values.get(1)) else {
         return Err("the first columns are not chain and draw".into());
@@ -211,10 +211,10 @@ pub(super) fn scatter(kind: Segment, columns: &Columns, values: &[Values], kept:
     // where each row goes: its chain, and the place in that chain's table
     let mut places = Vec::with_capacity(chains.len());
     for (chain, draw) in chains.iter().zip(draws) {
-        let Some(chain) = usize::try_from(*chain).ok().filter(|c| *c < out.len()) else {
-            return Err(format!("it has a chain {chain}, which the run has not"));
+        let Ok(chain) = usize::try_from(*chain) else {
+            return Err(format!("it has a chain {chain}"));
         };
-        if *draw < 0 || *draw as u64 >= kept[chain] {
+        if *draw < 0 || kept.get(chain).is_none_or(|kept| *draw as u64 >= *kept) {
             places.push(None);
             continue;
         }
@@ -245,7 +245,7 @@ pub(super) fn scatter(kind: Segment, columns: &Columns, values: &[Values], kept:
     Ok(())
 }
 
-/// Adds sweeps read from a segment of the trace; those beyond `kept` sweeps of a chain are passed over.
+/// Adds sweeps read from a segment of the trace; those beyond `kept` sweeps of a chain, or of a chain beyond them, are passed over.
 pub(super) fn scatter_trace(columns: &Columns, values: &[Values], kept: &[u64], out: &mut [Vec<(u64, Report)>]) -> Result<(), String> {
     let [
         Values::Int32(chains),
@@ -259,11 +259,11 @@ pub(super) fn scatter_trace(columns: &Columns, values: &[Values], kept: &[u64], 
         return Err("its columns are not those of a trace".into());
     };
     for i in 0..chains.len() {
-        let Some(chain) = usize::try_from(chains[i]).ok().filter(|c| *c < out.len()) else {
-            return Err(format!("it has a chain {}, which the run has not", chains[i]));
+        let Ok(chain) = usize::try_from(chains[i]) else {
+            return Err(format!("it has a chain {}", chains[i]));
         };
         let sweep = sweeps[i] as u64;
-        if sweep > kept[chain] {
+        if kept.get(chain).is_none_or(|kept| sweep > *kept) {
             continue;
         }
         let named = columns.extras.iter().zip(extras).filter_map(|(name, column)| match column {

@@ -100,6 +100,14 @@ impl Target {
 }
 
 impl<'a> TargetView<'a> {
+    /// Real outcomes, row-major; empty if the target is of another kind.
+    pub fn real(self) -> &'a [f64] {
+        match self {
+            TargetView::Real(values) => values,
+            _ => &[],
+        }
+    }
+
     /// Class codes; empty if the target is of another kind.
     pub fn classes(self) -> &'a [u32] {
         match self {

@@ -4,9 +4,19 @@
 //! costs O(n·D) beside products of O(n·D·K) and keeps full accuracy for columns with large means. Sparse blocks are never
 //! made dense: with u the scaled raw row and b = (−mean/scale, 1), the standardised row is x̃ = u + b, and every product below
 //! is expanded in u and b.
+//!
+//! Between the two an input map may stand (`map.rs`): the design then keeps, centres and scales features of inner columns, and its
+//! panels are dense whatever the raw rows are.
 
+mod blocks;
+mod fourier;
+mod map;
+mod moments;
 mod packed;
+mod polynomial;
 
+pub use blocks::{blocks_len, blocks_rows, runs};
+pub use map::Mapped;
 pub use packed::{pack_form, packed_len, packed_rows};
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +27,7 @@ use crate::linalg;
 /// The recorded map from raw columns to design columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Design {
-    /// Raw columns that are used, ascending.
+    /// Raw columns that are used, ascending; features of the map where there is one.
     pub kept: Vec<u32>,
     /// Number of raw columns expected at prediction.
     pub raw_cols: usize,
@@ -27,6 +37,9 @@ pub struct Design {
     pub scale: Vec<f64>,
     /// Whether a column of ones is appended.
     pub intercept: bool,
+    /// What stands between raw columns and the columns above.
+    #[serde(default)]
+    pub map: Option<Box<Mapped>>,
 }
 
 const DROPPED: u32 = u32::MAX;
@@ -34,7 +47,8 @@ const DROPPED: u32 = u32::MAX;
 impl Design {
     /// Uses every column as it is.
     pub fn identity(cols: usize, intercept: bool) -> Self {
-        Self { kept: (0..cols as u32).collect(), raw_cols: cols, mean: vec![0.0; cols], scale: vec![1.0; cols], intercept }
+        let (mean, scale) = (vec![0.0; cols], vec![1.0; cols]);
+        Self { kept: (0..cols as u32).collect(), raw_cols: cols, mean, scale, intercept, map: None }
     }
 
     /// Number of design columns, the bias included.
@@ -44,6 +58,9 @@ impl Design {
 
     /// Prepares a run of raw rows for products. The scratch is reused from block to block and is never state.
     pub fn panel<'a>(&'a self, x: X<'a>, scratch: &'a mut PanelScratch) -> Panel<'a> {
+        if let Some(mapped) = &self.map {
+            return self.mapped_panel(mapped, x, scratch);
+        }
         let (n, dim) = (x.rows(), self.dim());
         match x {
             X::Dense { cols, values, .. } => {
@@ -100,6 +117,7 @@ pub struct PanelScratch {
     place: Vec<u32>,
     shift: Vec<f64>,
     inverse: Vec<f64>,
+    map: Option<Box<map::MapScratch>>,
 }
 
 enum Kind<'a> {
@@ -318,6 +336,7 @@ mod tests {
             mean: vec![0.1, -0.2, 0.05, 0.3],
             scale: vec![0.5, 2.0, 1.5, 0.7],
             intercept: true,
+            map: None,
         };
         let dim = design.dim();
         let mut plain = vec![0.0; n * dim];

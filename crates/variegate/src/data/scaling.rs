@@ -47,7 +47,7 @@ impl Design {
             mean.push(if options.center { m } else { 0.0 });
             scale.push(if options.scale { sd.unwrap_or(1.0) } else { 1.0 });
         }
-        (Self { kept, raw_cols: x.cols(), mean, scale, intercept: options.intercept }, dropped)
+        (Self { kept, raw_cols: x.cols(), mean, scale, intercept: options.intercept, map: None }, dropped)
     }
 }
 

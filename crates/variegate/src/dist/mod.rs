@@ -13,9 +13,11 @@ mod multivariate_normal;
 mod polya_gamma;
 mod polya_gamma_density;
 mod quadrature;
+mod student_t;
 mod truncated_beta;
 mod truncated_normal;
 mod von_mises_fisher;
+mod von_mises_fisher_sphere;
 
 #[cfg(test)]
 mod testing;
@@ -28,6 +30,7 @@ pub use gamma::Gamma;
 pub use inverse_gaussian::InverseGaussian;
 pub use multivariate_normal::MultivariateNormal;
 pub use polya_gamma::PolyaGamma;
+pub use student_t::StudentT;
 pub use truncated_beta::TruncatedBeta;
 pub use truncated_normal::TruncatedNormal;
 pub use von_mises_fisher::VonMisesFisher;

@@ -1,7 +1,8 @@
 //! Von Mises-Fisher distribution on the unit sphere.
 
 use super::quadrature::LnDensity;
-use super::{ParamError, exponential, gamma::Core, normal, require, uniform};
+use super::von_mises_fisher_sphere::Sphere;
+use super::{ParamError, exponential, gamma::Core, normal, require};
 use crate::special::{bessel_ratio, ln_bessel_i_scaled, ln_bessel_series, ln_gamma, ln_sigmoid, series_suffices, sigmoid};
 use rand::Rng;
 use rand_distr::Distribution;
@@ -26,8 +27,8 @@ pub struct VonMisesFisher {
 /// How `1 - w` is drawn.
 #[derive(Debug, Clone, PartialEq)]
 enum Cosine {
-    /// `p = 3`: `1 - w` is an exponential of rate kappa cut off at 2; `drop = exp(-2 kappa) - 1`
-    Inversion { drop: f64 },
+    /// `p = 3`: by inversion
+    Inversion(Sphere),
     /// otherwise: `1 - w = 2 b z / (1 - (1-b) z)` with `z ~ Beta((p-1)/2, (p-1)/2)`, thinned
     Rejection { b: f64, gamma: Core },
 }
@@ -43,15 +44,15 @@ impl VonMisesFisher {
         require(largest > 0.0 && largest.is_finite(), name, "largest coordinate of the direction", largest, "positive and finite")?;
         let length = largest * direction.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt();
         let mu: Vec<f64> = direction.iter().map(|v| v / length).collect();
-        let cosine = if p == 3 {
-            Cosine::Inversion { drop: (-2.0 * kappa).exp_m1() }
+        // away from mu, so that nothing cancels in the reflection
+        let sign = if mu[0] >= 0.0 { -1.0 } else { 1.0 };
+        let cosine = if let &[a, b, c] = &mu[..] {
+            Cosine::Inversion(Sphere::new([a, b, c], sign, kappa))
         } else {
             let across = (p - 1) as f64;
             let b = across / (2.0 * kappa + (2.0 * kappa).hypot(across));
             Cosine::Rejection { b, gamma: Core::new(0.5 * across) }
         };
-        // away from mu, so that nothing cancels in the reflection
-        let sign = if mu[0] >= 0.0 { -1.0 } else { 1.0 };
         Ok(Self { mu, kappa, cosine, sign })
     }
 
@@ -69,7 +70,7 @@ impl VonMisesFisher {
     #[inline]
     pub fn sample_cosine_gap<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         match &self.cosine {
-            Cosine::Inversion { .. } => self.quantile_of_gap(uniform(rng)),
+            Cosine::Inversion(sphere) => sphere.gap(rng.next_u64()),
             Cosine::Rejection { b, gamma } => {
                 let across = (self.dim() - 1) as f64;
                 loop {
@@ -92,42 +93,21 @@ impl VonMisesFisher {
         }
     }
 
-    /// Quantile function of `1 - w` for `p = 3`, at `u` in (0, 1).
-    #[inline]
-    fn quantile_of_gap(&self, u: f64) -> f64 {
-        let Cosine::Inversion { drop } = self.cosine else { return f64::NAN };
-        // 1 + u drop is away from 1 as a rule if kappa is not small, and the plain logarithm is quicker
-        if self.kappa > 0.5 {
-            -(1.0 + u * drop).ln() / self.kappa
-        } else if self.kappa > 0.0 {
-            -(u * drop).ln_1p() / self.kappa
-        } else {
-            2.0 * u
-        }
-    }
-
     /// Writes a draw; `out` has one place a dimension.
     pub fn sample_into<R: Rng + ?Sized>(&self, rng: &mut R, out: &mut [f64]) {
         assert_eq!(out.len(), self.dim());
-        // `gap`, and a uniform direction in the last p-1 coordinates with its squared length
-        let (gap, square) = if let &mut [_, ref mut x, ref mut y] = out {
-            // a uniform point of the disc: its squared radius is uniform and independent of its direction, so it serves the cosine
-            loop {
-                (*x, *y) = (2.0 * uniform(rng) - 1.0, 2.0 * uniform(rng) - 1.0);
-                let square = *x * *x + *y * *y;
-                if square < 1.0 && square > 0.0 {
-                    break (self.quantile_of_gap(square), square);
-                }
-            }
-        } else {
-            let gap = self.sample_cosine_gap(rng);
-            let mut square = 0.0;
-            while square == 0.0 {
-                out[1..].iter_mut().for_each(|v| *v = normal(rng));
-                square = out[1..].iter().map(|v| v * v).sum();
-            }
-            (gap, square)
-        };
+        if let Cosine::Inversion(sphere) = &self.cosine {
+            let (along, around) = (rng.next_u64(), rng.next_u64());
+            out.copy_from_slice(&sphere.point(along, around));
+            return;
+        }
+        let gap = self.sample_cosine_gap(rng);
+        // a uniform direction in the last p-1 coordinates
+        let mut square = 0.0;
+        while square == 0.0 {
+            out[1..].iter_mut().for_each(|v| *v = normal(rng));
+            square = out[1..].iter().map(|v| v * v).sum();
+        }
         let gap = gap.clamp(0.0, 2.0);
         let scale = (gap * (2.0 - gap) / square).sqrt();
         out[1..].iter_mut().for_each(|v| *v *= scale);
@@ -141,6 +121,17 @@ impl VonMisesFisher {
         out[0] -= factor * (self.sign - self.mu[0]);
         for (v, m) in out[1..].iter_mut().zip(&self.mu[1..]) {
             *v += factor * m;
+        }
+    }
+
+    /// Writes draws one after the other; `out` has one place a draw and dimension. The draws are those of as many calls of
+    /// [`sample_into`](Self::sample_into), to the bit, but in three dimensions several are computed at once, in a third of the time.
+    pub fn sample_many<R: Rng + ?Sized>(&self, rng: &mut R, out: &mut [f64]) {
+        assert_eq!(out.len() % self.dim(), 0);
+        if let Cosine::Inversion(sphere) = &self.cosine {
+            sphere.fill(rng, out);
+        } else {
+            out.chunks_exact_mut(self.dim()).for_each(|row| self.sample_into(rng, row));
         }
     }
 
@@ -209,14 +200,19 @@ mod tests {
         (0..p).map(|i| ((i * i) as f64 * 0.7 + 0.3).sin()).collect()
     }
 
-    const CASES: [(usize, f64); 13] = [
+    const CASES: [(usize, f64); 18] = [
         (2, 0.0),
         (2, 0.5),
         (2, 30.0),
         (3, 0.0),
-        (3, 1e-5),
+        (3, 1e-8),
+        (3, 1e-3),
+        (3, 1.0),
         (3, 4.0),
+        (3, 10.0),
+        (3, 1e3),
         (3, 1e7),
+        (3, 1e8),
         (4, 2.0),
         (10, 5.0),
         (10, 1e6),
@@ -231,7 +227,7 @@ mod tests {
         for (i, (p, kappa)) in CASES.into_iter().enumerate() {
             let vmf = VonMisesFisher::new(&direction(p), kappa).unwrap();
             let mut rng = rng(1000 + i as u64);
-            let n = if p > 50 { 4000 } else { 20_000 };
+            let n = if p > 50 { 4001 } else { 20_001 };
             let name = format!("vMF in {p} dimensions, kappa {kappa}");
             let (mut gaps, mut across) = (vec![], vec![]);
             let other = {
@@ -241,8 +237,9 @@ mod tests {
                 let length = v[0].hypot(v[1]);
                 v.iter().map(|x| x / length).collect::<Vec<_>>()
             };
-            for _ in 0..n {
-                let x = vmf.sample(&mut rng);
+            let mut draws = vec![0.0; n * p];
+            vmf.sample_many(&mut rng, &mut draws);
+            for x in draws.chunks_exact(p) {
                 let square: f64 = x.iter().map(|v| v * v).sum();
                 assert!((square - 1.0).abs() < 1e-13, "{name}: length");
                 gaps.push(0.5 * x.iter().zip(&vmf.mu).map(|(v, m)| (v - m) * (v - m)).sum::<f64>());
@@ -265,6 +262,23 @@ mod tests {
                 vmf.ln_normalizer() - 2.0 * kappa * s + ln_circle + (half - 1.0) * (2.0 * LN_2 + ln_s) + LN_2 + ln_s
             };
             check_ks(&name, &logits, ln_pdf, f64::NEG_INFINITY, f64::INFINITY, 100);
+        }
+    }
+
+    /// To the bit, whatever the number: none, a part of a vector, a whole pass and its neighbours.
+    #[test]
+    fn many_draws_are_those_one_by_one() {
+        for (p, kappa) in [(2, 3.0), (3, 0.0), (3, 5.0), (3, 1e12), (6, 2.0)] {
+            let vmf = VonMisesFisher::new(&direction(p), kappa).unwrap();
+            for n in [0, 1, 2, 3, 4, 5, 7, 255, 256, 257, 1021] {
+                let (mut one, mut all) = (rng(n as u64), rng(n as u64));
+                let mut many = vec![f64::NAN; n * p];
+                vmf.sample_many(&mut all, &mut many);
+                let singles: Vec<f64> = (0..n).flat_map(|_| vmf.sample(&mut one)).collect();
+                assert_eq!(many, singles, "{n} in {p} dimensions");
+                // and both leave the generator at the same place
+                assert_eq!(one.next_u64(), all.next_u64());
+            }
         }
     }
 
@@ -336,9 +350,9 @@ mod tests {
             &[
                 0.423098776443645,
                 0.9060835642322902,
-                0.36280253380374305,
-                0.7888860043706822,
-                0.49601733192867786,
+                -0.2570322999295298,
+                0.9315079815956014,
+                0.257346608714055,
                 -0.5213457407641994,
                 0.09651014104063149,
                 -0.6932106538993444,

@@ -112,6 +112,18 @@ impl Cholesky {
         self.solve_upper(b);
     }
 
+    /// b ← Lᵀb, and returns (ln |A|, bᵀAb of the b given): what a normal density with precision A needs.
+    pub fn whiten(&self, b: &mut [f64]) -> (f64, f64) {
+        let dim = self.dim;
+        let mut square = 0.0;
+        for i in 0..dim {
+            // column i of L from the diagonal on is row i of Lᵀ; later entries of b are still the old ones
+            b[i] = super::dot(&self.factor[i * dim + i..(i + 1) * dim], &b[i..]);
+            square += b[i] * b[i];
+        }
+        (self.ln_det(), square)
+    }
+
     /// L⁻¹, row-major, lower triangular with zeros above.
     pub fn inverse_lower(&self) -> Vec<f64> {
         let mut inverse = vec![0.0; self.dim * self.dim];

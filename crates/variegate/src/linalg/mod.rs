@@ -103,7 +103,8 @@ pub fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
 }
 
 /// Runs a loop compiled for the widest vector instructions of this processor. Worth it for plain loops over many numbers that
-/// call nothing; sums keep their order, so the bits are those of ordinary code.
+/// call nothing; sums keep their order, so the bits are those of ordinary code. Mark a long closure
+/// `#[inline(always)]`: the compiler may otherwise make it a function of its own, with ordinary instructions.
 pub fn wide<R>(f: impl FnOnce() -> R) -> R {
     faer::traits::pulp::Arch::new().dispatch(f)
 }

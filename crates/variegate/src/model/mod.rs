@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Dataset, X};
+use crate::data::{Dataset, TargetKind, X};
 use crate::run::{AnyProgram, Ending, Memory, Observer, Pace, Piece, Plan, Schedule, default_block_rows, drive};
 use crate::{Error, Result};
 
@@ -59,6 +59,10 @@ pub trait Model: Send + Sync {
     fn family(&self) -> &'static dyn Family;
     /// Every setting with its value.
     fn settings(&self) -> Map<String, Value>;
+    /// What kind of target it is fitted to.
+    fn target(&self) -> TargetKind {
+        TargetKind::Classes
+    }
     /// Checks the data and binds the model to their schema.
     fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>>;
     /// The fit of an earlier [`Model::prepare`], from its schema: no data are needed to read results.
@@ -84,6 +88,11 @@ pub trait Fit: Send + Sync {
     fn warnings(&self) -> &[String];
     /// The posterior, from everything that was kept of every chain. Works on unfinished chains where that makes sense.
     fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>>;
+    /// The posterior of every structure that was compared, in the order of [`Posterior::selection`]; empty if there is one alone.
+    fn candidates(&self, chains: &[Piece]) -> Result<Vec<Box<dyn Posterior>>> {
+        let _ = chains;
+        Ok(Vec::new())
+    }
 }
 
 /// A fitted model. It needs no training data, and what it says of a row depends on that row alone.
@@ -100,6 +109,25 @@ pub trait Posterior: Send + Sync {
     fn methods(&self) -> &'static [&'static str];
     /// Class probabilities of each row. An empty method is the default.
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities>;
+    /// Number of real outcomes it predicts; 0 for a classifier.
+    fn outputs(&self) -> usize {
+        0
+    }
+    /// Distribution of the real outcomes of each row, with its quantiles at these levels. With outcomes in the data, also their log density.
+    fn predict_real(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
+        let _ = (data, levels, method);
+        Err(Error::Unfit(format!("`{}` was fitted to classes: it predicts no real outcomes", self.family())))
+    }
+    /// Share of each hidden component (subclass, expert, path) in each row: given the row alone, or given its outcome too where the
+    /// data have a target.
+    fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
+        let _ = data;
+        Err(Error::Unfit(format!("`{}` has no hidden components", self.family())))
+    }
+    /// The structures that were compared, if there is anything to compare.
+    fn selection(&self) -> Option<Selection> {
+        None
+    }
     /// What was found, and how sure it is.
     fn summary(&self) -> Summary;
     /// Named arrays of the posterior: coefficients, covariances, draws.
@@ -125,6 +153,43 @@ impl ClassProbabilities {
             .map(|p| p.iter().enumerate().fold(0, |best, (i, v)| if *v > p[best] { i } else { best }))
             .collect()
     }
+}
+
+/// Predictive distribution of real outcomes; all row-major with `outputs` numbers a row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RealPrediction {
+    /// Mean of each outcome.
+    pub mean: Vec<f64>,
+    /// Its standard deviation; infinite where the distribution has none.
+    pub deviation: Vec<f64>,
+    /// Quantiles, one array a level.
+    pub quantiles: Vec<Vec<f64>>,
+    /// Log density of each row's outcomes, where the data have them.
+    pub ln_density: Option<Vec<f64>>,
+}
+
+/// Shares of hidden components in rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Responsibilities {
+    /// Name of each component.
+    pub names: Vec<String>,
+    /// Row-major, one number a row and component; rows sum to one.
+    pub share: Vec<f64>,
+}
+
+/// Structures that were compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// Headings of the figures.
+    pub headings: Vec<String>,
+    /// One structure a row: its name, and figures that may not be known.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+    /// Place of the one that was chosen.
+    pub chosen: usize,
+    /// Heading of the figure that decided.
+    pub criterion: String,
+    /// Why, in a sentence.
+    pub reason: String,
 }
 
 /// An array with a name, row-major.
@@ -239,7 +304,12 @@ pub fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
                 full[..values.len()].copy_from_slice(values);
                 f(first, count, X::Dense { rows: PREDICT_PANEL, cols, values: &full });
             }
-            // sparse products go row by row and need no filling up
+            // sparse products go row by row, but an input map makes dense panels of sparse rows
+            X::Csr { cols, indptr, indices, values } if count < PREDICT_PANEL => {
+                let mut full = indptr.to_vec();
+                full.resize(PREDICT_PANEL + 1, indptr[count]);
+                f(first, count, X::Csr { cols, indptr: &full, indices, values });
+            }
             _ => f(first, count, run),
         }
         first += count;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{Error, Result};
 
 /// What a setting may be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A whole number between two bounds.
     Integer {
@@ -37,6 +37,22 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// Yes or no.
     Switch,
+    /// A text of a certain form.
+    Text {
+        /// What is allowed, in words that end a sentence.
+        form: &'static str,
+        /// Whether a text is.
+        admits: fn(&str) -> bool,
+        /// Whether there may be none.
+        optional: bool,
+    },
+    /// A value with parts (lists, tables), or nothing. On the command line it is read from a TOML file, from the key of the setting's name.
+    Nested {
+        /// What is allowed, in words that end a sentence.
+        form: &'static str,
+        /// Whether a value is.
+        admits: fn(&Value) -> bool,
+    },
 }
 
 impl Kind {
@@ -54,6 +70,8 @@ impl Kind {
             Kind::OptionalNumber { above, most } => format!("{} or nothing", range(above, most)),
             Kind::Word(words) => format!("one of {}", words.join(", ")),
             Kind::Switch => "true or false".to_string(),
+            Kind::Text { form, optional: false, .. } => form.to_string(),
+            Kind::Text { form, optional: true, .. } | Kind::Nested { form, .. } => format!("{form}, or nothing"),
         }
     }
 
@@ -66,6 +84,8 @@ impl Kind {
             Kind::OptionalNumber { above, most } => value.is_null() || number(above, most),
             Kind::Word(words) => value.as_str().is_some_and(|v| words.contains(&v)),
             Kind::Switch => value.is_boolean(),
+            Kind::Text { admits, optional, .. } => value.as_str().map_or(optional && value.is_null(), admits),
+            Kind::Nested { admits, .. } => value.is_null() || admits(value),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! One chain of a program over the data, with its type forgotten, so that the driver serves every program.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::state::{self, StateError};
 use super::{Block, Draws, Program, Purpose, Report, Rows, Shape, Stream, Threads, Tick};
@@ -21,10 +23,24 @@ fn chain_kind<P: Program>() -> String {
     format!("{} chain", P::NAME)
 }
 
+impl Saved {
+    /// The saved state of a chain, which must be this one.
+    fn unseal<P: Program>(bytes: &[u8], shape: Shape, seed: u64, chain: u32) -> Result<Self> {
+        let saved: Saved = state::unseal(&chain_kind::<P>(), bytes)?;
+        if (saved.seed, saved.chain) != (seed, chain) || saved.shape != shape {
+            return Err(StateError::Contents("it belongs to another seed, chain or data shape".into()).into());
+        }
+        Ok(saved)
+    }
+
+    fn global<P: Program>(&self) -> Result<P::Global, StateError> {
+        postcard::from_bytes(&self.global).map_err(|e| StateError::Contents(e.to_string()))
+    }
+}
+
 /// The global state inside a saved chain: what a posterior is made of.
 pub fn saved_global<P: Program>(bytes: &[u8]) -> Result<P::Global, StateError> {
-    let saved: Saved = state::unseal(&chain_kind::<P>(), bytes)?;
-    postcard::from_bytes(&saved.global).map_err(|e| StateError::Contents(e.to_string()))
+    state::unseal::<Saved>(&chain_kind::<P>(), bytes)?.global::<P>()
 }
 
 /// A running chain.
@@ -52,6 +68,15 @@ pub trait AnyProgram: Send + Sync {
         chain: u32,
         saved: Option<&[u8]>,
     ) -> Result<Box<dyn Chain + 'a>>;
+    /// [`Program::offspring`]: from the sealed states of all chains, in order, to the sealed first states of chains `first`, `first` + 1, …
+    fn offspring(
+        &self,
+        blocks: &[Block<'_>],
+        shape: Shape,
+        seed: u64,
+        first: u32,
+        finished: &mut dyn Iterator<Item = Result<Cow<'_, [u8]>>>,
+    ) -> Result<Vec<Vec<u8>>>;
 }
 
 impl<P: Program> AnyProgram for P {
@@ -71,6 +96,20 @@ impl<P: Program> AnyProgram for P {
             Some(bytes) => Typed::load(self, blocks, shape, seed, chain, bytes)?,
             None => Typed::start(self, blocks, shape, seed, chain)?,
         }))
+    }
+
+    fn offspring(
+        &self,
+        blocks: &[Block<'_>],
+        shape: Shape,
+        seed: u64,
+        first: u32,
+        finished: &mut dyn Iterator<Item = Result<Cow<'_, [u8]>>>,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut globals = (0..).zip(finished).map(|(chain, sealed)| Ok(Saved::unseal::<P>(&sealed?, shape, seed, chain)?.global::<P>()?));
+        let born = Program::offspring(self, &mut globals, Stream::new(seed, first, Purpose::Offspring))?;
+        let seal = |(i, global)| Typed::at(self, blocks, shape, seed, first + i as u32, global).save();
+        born.into_par_iter().enumerate().map(seal).collect()
     }
 }
 
@@ -101,12 +140,9 @@ impl<'a, P: Program> Typed<'a, P> {
     }
 
     fn load(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32, bytes: &[u8]) -> Result<Self> {
-        let saved: Saved = state::unseal(&chain_kind::<P>(), bytes)?;
-        if (saved.seed, saved.chain) != (seed, chain) || saved.shape != shape {
-            return Err(StateError::Contents("it belongs to another seed, chain or data shape".into()).into());
-        }
+        let saved = Saved::unseal::<P>(bytes, shape, seed, chain)?;
         let contents = |e: postcard::Error| StateError::Contents(e.to_string());
-        let global = postcard::from_bytes(&saved.global).map_err(contents)?;
+        let global = saved.global::<P>()?;
         let locals = saved.locals.iter().map(|l| postcard::from_bytes(l)).collect::<Result<Vec<P::Local>, _>>().map_err(contents)?;
         if locals.len() != shape.blocks as usize {
             return Err(StateError::Contents("it has the wrong number of blocks".into()).into());

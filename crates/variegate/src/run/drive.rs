@@ -1,18 +1,23 @@
 //! Drives the chains of a run: in rounds, so that progress, Ctrl-C and commits happen in one place, on the caller's thread.
 //!
 //! A round gives every unfinished chain a slice of time on the thread pool. How long a round is, and how often a commit comes,
-//! changes nothing in the results.
+//! changes nothing in the results. Of many chains only so many run at once: the others wait, and cost neither memory nor commits.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use super::{AnyProgram, Block, Chain, Draws, Kept, Piece, Report, Shape, Storage, blocks};
+use super::slot::{Ground, Slot};
+use super::{AnyProgram, Report, Shape, Storage, blocks};
 use crate::data::Dataset;
 use crate::{Error, Result};
 
 /// Far above any machine this runs on. Every thread takes memory, and a machine out of memory kills the process instead of saying so.
 const MOST_THREADS: usize = 1024;
+
+/// Chains that run at once where there are fewer threads. Every one of them is saved at every commit.
+const AT_ONCE: usize = 16;
 
 /// How long the chains run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,14 +48,14 @@ impl Schedule {
         }
     }
 
-    fn warm_up(&self) -> u64 {
+    pub(super) fn warm_up(&self) -> u64 {
         match *self {
             Schedule::Sample { warm_up, .. } => warm_up,
             Schedule::Ascend { .. } => 0,
         }
     }
 
-    fn keeps(&self, sweep: u64) -> bool {
+    pub(super) fn keeps(&self, sweep: u64) -> bool {
         match *self {
             Schedule::Sample { warm_up, thin, .. } => sweep > warm_up && (sweep - warm_up).is_multiple_of(thin),
             Schedule::Ascend { .. } => false,
@@ -63,7 +68,7 @@ impl Schedule {
 pub struct Plan {
     /// Seed of every random number.
     pub seed: u64,
-    /// Chains of a sampler, or starts of an ascent.
+    /// Chains of a sampler, or starts of an ascent. A program may add further ones when all have finished.
     pub chains: u32,
     /// How long they run.
     pub schedule: Schedule,
@@ -114,7 +119,8 @@ pub enum Next {
 
 /// Watches a run from the caller's thread, a few times a second.
 pub trait Observer {
-    /// Called after every round.
+    /// Called after every round. All chains are finished only when the run is complete, or about to fail: a further generation shows
+    /// from the round on in which the one before it ended.
     fn round(&mut self, chains: &[ChainProgress]) -> Next;
 }
 
@@ -142,17 +148,11 @@ pub enum Ending {
     Stopped,
 }
 
-struct Slot<'a> {
-    number: u32,
-    chain: Option<Box<dyn Chain + 'a>>,
-    draws: Draws,
-    trace: Vec<(u64, Report)>,
-    last: Option<Report>,
-    finished: bool,
-    error: Option<Error>,
-}
-
 /// Runs every chain to its end, or until the observer stops it, going on from whatever the storage has kept.
+///
+/// The plan's chains are the first generation. When every chain has finished, the program is asked for further ones
+/// ([`Program::offspring`](super::Program::offspring)); their first states go into the same commit as the last states of those before
+/// them. So a run is complete, in memory and on disk, when every chain that is kept has finished, and at no other moment.
 pub fn drive(
     program: &dyn AnyProgram,
     data: &Dataset<'_>,
@@ -170,25 +170,42 @@ pub fn drive(
         .map_err(|e| Error::setting("threads", pace.threads, format!("a number of threads that can be started ({e})")))?;
     let blocks = blocks(data, plan.block_rows);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows: plan.block_rows };
-    let kept = (0..plan.chains).map(|c| storage.kept(c)).collect::<Result<Vec<_>>>()?;
-    let mut slots = pool.install(|| open(program, &blocks, shape, plan, kept))?;
+    let ground = Ground { program, blocks: &blocks, shape, plan };
+    let chains = plan.chains.max(storage.chains());
+    let mut slots = (0..chains).map(|c| Ok(Slot::new(c, storage.kept(c)?))).collect::<Result<Vec<_>>>()?;
 
     let mut last_commit = Instant::now();
     loop {
-        pool.install(|| slots.par_iter_mut().for_each(|slot| turn(slot, &plan.schedule)));
+        pool.install(|| round(&mut slots, &ground));
 
-        let failed = slots.iter_mut().find_map(|s| s.error.take());
-        let progress: Vec<_> = slots.iter().map(|s| progress(s, &plan.schedule)).collect();
+        let mut failed = slots.iter_mut().find_map(|s| s.error.take());
+        let mut due = failed.is_some() || last_commit.elapsed() >= pace.commit_every;
+        // a run that was complete when it was opened has nothing new, and is asked for nothing
+        if slots.iter().all(Slot::finished) && slots.iter().any(|s| s.fresh) {
+            due = true;
+            let sealed: Vec<_> = slots.iter().map(Slot::sealed).collect();
+            match pool.install(|| offspring(&sealed, &ground, storage)) {
+                Ok(born) => slots.extend(born),
+                Err(error) => {
+                    failed = Some(error);
+                    // were all of them committed, the run would be complete; the last one falls back to its last commit instead
+                    slots.iter_mut().rfind(|s| s.fresh).into_iter().for_each(|s| s.fresh = false);
+                }
+            }
+        }
+        let progress: Vec<_> = slots.iter().map(|s| s.progress(plan)).collect();
         let stop = observer.round(&progress) == Next::Stop;
-        let done = slots.iter().all(|s| s.finished);
-        if done || stop || failed.is_some() || last_commit.elapsed() >= pace.commit_every {
-            commit(&mut slots, storage)?;
+        if due || stop {
+            let pieces = slots.iter_mut().filter_map(|s| s.piece().transpose()).collect::<Result<Vec<_>>>()?;
+            if !pieces.is_empty() {
+                storage.commit(pieces)?;
+            }
             last_commit = Instant::now();
         }
         if let Some(error) = failed {
             return Err(error);
         }
-        if done {
+        if slots.iter().all(Slot::finished) {
             return Ok(Ending::Complete);
         }
         if stop {
@@ -197,88 +214,22 @@ pub fn drive(
     }
 }
 
-fn open<'a>(
-    program: &'a dyn AnyProgram,
-    blocks: &'a [Block<'a>],
-    shape: Shape,
-    plan: &Plan,
-    kept: Vec<Option<Kept>>,
-) -> Result<Vec<Slot<'a>>> {
-    kept.into_par_iter()
-        .enumerate()
-        .map(|(number, kept)| {
-            let number = number as u32;
-            let saved = kept.as_ref().map(|k| k.checkpoint.as_slice());
-            // a chain that is done needs no engine, only its place in the progress
-            let finished = kept.as_ref().is_some_and(|k| k.finished);
-            let chain = if finished { None } else { Some(program.open(blocks, shape, plan.seed, number, saved)?) };
-            let draws = Draws::starting_at(kept.as_ref().map_or(0, |k| k.draws));
-            Ok(Slot { number, chain, draws, trace: Vec::new(), last: kept.and_then(|k| k.last), finished, error: None })
-        })
-        .collect()
+/// Gives the first chains that are not done a turn each, together about a tenth of a second.
+fn round<'a>(slots: &mut [Slot<'a>], ground: &Ground<'a>) {
+    let threads = rayon::current_num_threads();
+    let mut turns: Vec<_> = slots.iter_mut().filter(|s| !s.finished()).take(threads.max(AT_ONCE)).collect();
+    let slice = Duration::from_millis(100).mul_f64(threads as f64 / turns.len().max(threads) as f64);
+    turns.par_iter_mut().for_each(|slot| slot.turn(ground, slice));
 }
 
-/// Gives a chain its slice of time: at least one sweep, then as many as fit.
-fn turn(slot: &mut Slot<'_>, schedule: &Schedule) {
-    let Some(chain) = slot.chain.as_mut() else { return };
-    let begin = Instant::now();
-    let total = schedule.sweeps();
-    while !slot.finished {
-        if chain.sweeps() < total {
-            let warm_up = chain.sweeps() < schedule.warm_up();
-            match chain.advance(warm_up) {
-                Ok(report) => {
-                    slot.finished = report.converged;
-                    slot.trace.push((chain.sweeps(), report.clone()));
-                    slot.last = Some(report);
-                    if schedule.keeps(chain.sweeps()) {
-                        chain.keep(&mut slot.draws);
-                    }
-                }
-                Err(error) => {
-                    // the state may be half updated: this chain falls back to its last commit
-                    slot.error = Some(error);
-                    slot.chain = None;
-                    return;
-                }
-            }
-        }
-        slot.finished |= chain.sweeps() >= total;
-        if begin.elapsed() > Duration::from_millis(100) {
-            return;
-        }
-    }
-}
-
-fn progress(slot: &Slot<'_>, schedule: &Schedule) -> ChainProgress {
-    let total = schedule.sweeps();
-    let sweeps = slot.chain.as_ref().map_or(total, |c| c.sweeps());
-    ChainProgress {
-        chain: slot.number,
-        sweeps,
-        total,
-        warm_up: sweeps < schedule.warm_up(),
-        finished: slot.finished,
-        last: slot.last.clone(),
-    }
-}
-
-fn commit(slots: &mut [Slot<'_>], storage: &mut dyn Storage) -> Result<()> {
-    let mut pieces = Vec::new();
-    for slot in slots {
-        let Some(chain) = slot.chain.as_ref() else { continue };
-        let next = slot.draws.first + slot.draws.count;
-        pieces.push(Piece {
-            chain: slot.number,
-            sweeps: chain.sweeps(),
-            draws: std::mem::replace(&mut slot.draws, Draws::starting_at(next)),
-            trace: std::mem::take(&mut slot.trace),
-            checkpoint: chain.save()?,
-            finished: slot.finished,
-        });
-        if slot.finished {
-            slot.chain = None;
-        }
-    }
-    if pieces.is_empty() { Ok(()) } else { storage.commit(pieces) }
+/// The next generation, at its first states; none where the run is complete. The states that are not given are those the storage has.
+fn offspring<'a>(given: &[Option<&[u8]>], ground: &Ground<'a>, storage: &mut dyn Storage) -> Result<Vec<Slot<'a>>> {
+    let Ground { program, blocks, shape, plan } = *ground;
+    let first = given.len() as u32;
+    let mut finished = (0..).zip(given).map(|(chain, given)| match *given {
+        Some(sealed) => Ok(Cow::Borrowed(sealed)),
+        None => Ok(Cow::Owned(storage.kept(chain)?.map(|k| k.checkpoint).unwrap_or_default())),
+    });
+    let born = program.offspring(blocks, shape, plan.seed, first, &mut finished)?;
+    Ok((first..).zip(born).map(|(number, sealed)| Slot::born(number, sealed)).collect())
 }

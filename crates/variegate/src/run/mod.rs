@@ -5,6 +5,7 @@ mod draws;
 mod drive;
 mod merge;
 mod program;
+mod slot;
 pub mod state;
 mod storage;
 mod stream;

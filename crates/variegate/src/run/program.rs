@@ -46,6 +46,17 @@ pub trait Program: Sized + Send + Sync + 'static {
 
     /// Writes what is kept of the present state as a draw.
     fn draw(&self, global: &Self::Global, out: &mut Draws);
+
+    /// The next generation: global states that further chains begin with, once every chain of the run has finished. None, and the run is
+    /// complete.
+    ///
+    /// `finished` gives the global states of all chains so far, in order of their numbers; each is read and decoded as it is asked for.
+    /// The new chains take the next numbers, the first of which is `stream.chain()`. Their locals come from [`Program::local`]; nothing
+    /// else is done at their start, all work waits for their first sweep. Must be a pure function of its arguments.
+    fn offspring(&self, finished: &mut dyn Iterator<Item = Result<Self::Global>>, stream: Stream) -> Result<Vec<Self::Global>> {
+        let _ = (finished, stream);
+        Ok(Vec::new())
+    }
 }
 
 /// The rows as a sweep sees them: somewhere, in blocks, answering questions.

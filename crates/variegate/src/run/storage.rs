@@ -23,6 +23,8 @@ pub struct Piece {
 /// What is kept of a chain from earlier: where it goes on.
 #[derive(Debug, Clone)]
 pub struct Kept {
+    /// Sweeps done so far.
+    pub sweeps: u64,
     /// The sealed state.
     pub checkpoint: Vec<u8>,
     /// Draws kept so far.
@@ -34,7 +36,9 @@ pub struct Kept {
 }
 
 /// Keeps draws, traces and states. A commit is all or nothing.
-pub trait Storage {
+pub trait Storage: Send {
+    /// Number of chains that may be kept: one more than the highest number among them.
+    fn chains(&self) -> u32;
     /// What is kept of a chain.
     fn kept(&mut self, chain: u32) -> Result<Option<Kept>>;
     /// Keeps what the chains did, in one step.
@@ -44,13 +48,18 @@ pub trait Storage {
 /// Keeps everything in memory, one entry a chain.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
-    /// What was kept, by chain.
+    /// What was kept, by ascending number of the chain.
     pub chains: Vec<Piece>,
 }
 
 impl Storage for Memory {
+    fn chains(&self) -> u32 {
+        self.chains.last().map_or(0, |c| c.chain + 1)
+    }
+
     fn kept(&mut self, chain: u32) -> Result<Option<Kept>> {
         Ok(self.chains.iter().find(|c| c.chain == chain).map(|c| Kept {
+            sweeps: c.sweeps,
             checkpoint: c.checkpoint.clone(),
             draws: c.draws.count,
             finished: c.finished,

@@ -29,6 +29,12 @@ pub enum Purpose {
     Split = 7,
     /// Checks of samplers.
     Check = 8,
+    /// Random features of inputs.
+    Features = 9,
+    /// Inside `Program::offspring`.
+    Offspring = 10,
+    /// Scores of a finished fit that must sample.
+    Score = 11,
 }
 
 /// The name of a random stream.
@@ -47,6 +53,11 @@ impl Stream {
     /// The first stream of a chain for a purpose.
     pub fn new(seed: u64, chain: u32, purpose: Purpose) -> Self {
         Self { seed, chain, purpose, sweep: 0, visit: 0, block: 0, item: 0 }
+    }
+
+    /// Number of the chain.
+    pub fn chain(&self) -> u32 {
+        self.chain
     }
 
     /// Same place, other purpose.
@@ -161,12 +172,41 @@ impl TryRng for Philox {
 /// A uniform number in the open interval (0, 1), with 53 random bits: safe to take the logarithm of.
 #[inline]
 pub fn open01<R: Rng + ?Sized>(rng: &mut R) -> f64 {
-    ((rng.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
+    // the half is rounded away above 2⁵², and the largest of all would become 1
+    (((rng.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)).min(1.0 - 0.5 * f64::EPSILON)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A generator that says the same every time.
+    struct Constant(u64);
+
+    impl TryRng for Constant {
+        type Error = Infallible;
+
+        fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+            Ok(self.0 as u32)
+        }
+
+        fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+            Ok(self.0)
+        }
+
+        fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+            out.fill(self.0 as u8);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn uniform_numbers_stay_inside_their_interval() {
+        for bits in [0, 1, 1 << 11, u64::MAX >> 1, u64::MAX - 1, u64::MAX] {
+            let u = open01(&mut Constant(bits));
+            assert!(u > 0.0 && u < 1.0, "{bits}: {u}");
+        }
+    }
 
     /// The three known-answer vectors that the authors of Philox publish for 4x64 with ten rounds.
     #[test]

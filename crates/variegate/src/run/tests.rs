@@ -8,6 +8,8 @@ use super::*;
 use crate::data::{Dataset, Matrix};
 use crate::{Error, Result, merge_fields};
 
+mod generations;
+
 /// Keeps a running value a block, asks all blocks and then a random subset, and hands a change back in the next sweep.
 struct Toy {
     fail_at: u64,

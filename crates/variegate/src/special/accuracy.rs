@@ -1,5 +1,6 @@
 //! Largest error of every special function against the reference tables, and the page of the book that states it.
 
+use super::branchless::{exp, ln_1p, sin_cos_quarters};
 use super::*;
 
 /// How an error is counted.
@@ -61,6 +62,8 @@ fn measurements() -> Vec<Row> {
     let logistic = include_str!("tables/logistic.csv");
     let normal = include_str!("tables/normal.csv");
     let sum = include_str!("tables/sum.csv");
+    let elementary = include_str!("tables/elementary.csv");
+    let exponential = include_str!("tables/exponential.csv");
     let orders = "order 0 to 5000, x to 1e6";
     vec![
         measure("ln_bessel_i", orders, Mixed, 1e-14, bessel, 2, 2, |v| ln_bessel_i(v[0], v[1])),
@@ -77,6 +80,12 @@ fn measurements() -> Vec<Row> {
         measure("norm_cdf", "all x", Relative, 2e-15, normal, 1, 1, |v| norm_cdf(v[0])),
         measure("ln_norm_cdf", "x from -1e8", Relative, 2e-15, normal, 1, 2, |v| ln_norm_cdf(v[0])),
         measure("mills_ratio", "x >= 0", Relative, 1e-15, normal, 1, 3, |v| mills_ratio(v[0].abs())),
+        measure("branchless::exp", "-708 <= x <= 0", Relative, 4e-16, exponential, 1, 1, |v| exp(v[0])),
+        measure("branchless::ln_1p", "-1 < x < 1e300", Relative, 4e-16, elementary, 2, 2, |v| ln_1p(v[0])),
+        measure("branchless::sin_cos_quarters", "sine, t in [-1/2, 1/2]", Relative, 4e-16, elementary, 2, 3, |v| sin_cos_quarters(v[1]).0),
+        measure("branchless::sin_cos_quarters", "cosine, t in [-1/2, 1/2]", Relative, 4e-16, elementary, 2, 4, |v| {
+            sin_cos_quarters(v[1]).1
+        }),
     ]
 }
 

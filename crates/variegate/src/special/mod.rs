@@ -4,6 +4,7 @@
 //! largest errors found are in the book's chapter on special functions, and a test keeps that page honest.
 
 mod bessel;
+pub(crate) mod branchless;
 #[rustfmt::skip] // generated, one row a line
 pub(crate) mod coefficients;
 mod gamma;

@@ -3,12 +3,12 @@
 
 use super::*;
 
-const DEATHS: [Death; 4] = [Death::Kill, Death::PowerCut(1), Death::PowerCut(22), Death::PowerCut(333)];
+pub(super) const DEATHS: [Death; 4] = [Death::Kill, Death::PowerCut(1), Death::PowerCut(22), Death::PowerCut(333)];
 
 /// Folding at so few segments that it happens inside the run.
-const OFTEN: Folding = Folding { at: 2, large: 1 << 20, group: 40 };
+pub(super) const OFTEN: Folding = Folding { at: 2, large: 1 << 20, group: 40 };
 
-fn with_fuse(fuse: &Fuse) -> Disk {
+pub(super) fn with_fuse(fuse: &Fuse) -> Disk {
     Disk { fuse: Some(fuse.clone()) }
 }
 
@@ -27,7 +27,7 @@ fn assert_beginning(run: &RunDir) {
 }
 
 /// Nothing is left but what the manifest names.
-fn assert_tidy(folder: &Path, run: &RunDir) {
+pub(super) fn assert_tidy(folder: &Path, run: &RunDir) {
     let mut named: Vec<_> = run.manifest.files.iter().map(|f| f.name.clone()).collect();
     named.extend(["lock".into(), "manifest.json".into()]);
     named.sort();

@@ -13,6 +13,7 @@ mod crash;
 mod damage;
 mod doors;
 mod folding;
+mod generations;
 mod round_trip;
 
 /// A chain whose state is one number, scrambled at every sweep.

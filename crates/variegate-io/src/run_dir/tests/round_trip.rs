@@ -69,7 +69,7 @@ fn columns_that_change_are_refused_and_nothing_is_kept_of_them() {
         (&|p| p.sweeps = 1, "sweeps of chain 0"),
         (&|p| p.trace.push((9, Report::default())), "sweeps of chain 0"),
         (&|p| p.trace.push((7, Report { extras: vec![("sweep".into(), 1.0)], ..Report::default() })), "`sweep`"),
-        (&|p| p.chain = 2, "chain 2"),
+        (&|p| p.chain = 3, "chain 3"),
     ] {
         let error = run.commit(piece(change)).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

@@ -1,27 +1,34 @@
 //! Is the bound a bound, and does the ascent climb to its top?
 //!
 //! Small data sets are drawn from the prior of the model as it is set: two classes with one column and no bias, so that the log evidence is a
-//! two-dimensional integral, and three classes with two columns and a bias for the rest. Everything is deterministic: no
-//! false alarms. What is asked: the bound never falls from sweep to sweep; it stays below the log evidence; at the end no change of
-//! means, covariances or precisions raises it; the gradient behind the start is that of its objective.
+//! one- or two-dimensional integral, and the structure that was asked for (two subclasses of a class where it is to be searched
+//! for) with two columns and a bias for the rest. Everything is deterministic: no false alarms. What is asked: the bound
+//! never falls from sweep to sweep; it stays below the log evidence; at the end no change of means, covariances or precisions raises it;
+//! the gradient behind the start is that of its objective.
 
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
-use super::node::Node;
-use super::simulate::{draw_class, draw_weights};
-use super::vb::{Outcome, State};
-use super::{Precision, Settings, SoftmaxFit, Vb, map};
+use super::map::Objective;
+use super::search::Policy;
+use super::settings::{Settings, Task};
+use super::simulate::draw_truth;
+use super::starts::Start;
+use super::structure::Sizes;
+use super::tree::{Coding, Gates, Outcome, Structure};
+use super::vb::{Factors, Job, Role, SEARCH_ITERATIONS, Standing, State};
+use super::{Bound, Precision, Schema, SoftmaxFit, Vb};
 use crate::Result;
 use crate::check::{CheckReport, Comparison, Progress};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::infer::finite_difference::check_gradient;
+use crate::linalg::dot;
 use crate::run::{Chain, Purpose, Shape, Stream, Typed, blocks};
 use crate::special::{ln_gamma, log_sum_exp, log1p_exp};
 
 const ROWS: usize = 8;
 /// The ascent is followed for so many sweeps at most.
-const SWEEPS: usize = 400;
+const SWEEPS: u64 = 400;
 
 /// Largest violations seen.
 #[derive(Debug, Default)]
@@ -36,10 +43,15 @@ struct Seen {
 pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     let mut seen = Seen { above_evidence: f64::NEG_INFINITY, gain_elsewhere: f64::NEG_INFINITY, ..Seen::default() };
     let data_sets = data_sets.max(1);
+    // annealing and searches change where an ascent begins, not what it is
+    let settings = &Settings { anneal: false, class_weight: super::ClassWeight::None, ..settings.clone() };
+    let (structure, outcome) = structure(settings)?;
+    let tiny = Settings { task: Task::Classification, ..settings.clone() };
     for number in 0..data_sets {
         let stream = Stream::new(seed, 0, Purpose::Check).item(number);
-        one(settings, 2, Design::identity(1, false), stream.block(0), &mut seen)?;
-        one(settings, 3, Design::identity(2, true), stream.block(1), &mut seen)?;
+        let plain = Structure::Subclasses(vec![1, 1]);
+        one(&tiny, &plain, Outcome::Classes(2), Design::identity(1, false), stream.block(0), &mut seen)?;
+        one(settings, &structure, outcome, Design::identity(2, true), stream.block(1), &mut seen)?;
         progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
     }
     let comparison = |name: &str, worst: f64, allowed: f64, claim: &str| {
@@ -67,7 +79,7 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
         comparison("gradient of the start", seen.gradient, 1e-6, "difference to a numerical gradient, relative"),
     ];
     let passed = comparisons.iter().all(|c| c.passed);
-    let subject = format!("softmax, {} bound", settings.bound.word());
+    let subject = format!("softmax {}, {} bound", structure.describe(), settings.bound.word());
     Ok(vec![CheckReport {
         check: "variational bound".into(),
         subject,
@@ -78,70 +90,163 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
     }])
 }
 
-fn one(settings: &Settings, classes: usize, design: Design, stream: Stream, seen: &mut Seen) -> Result<()> {
+/// The structure that is checked: the one that is set, or a small one where it is to be searched for.
+pub(super) fn structure(settings: &Settings) -> Result<(Structure, Outcome)> {
+    let lists = |gates: &Gates| -> Option<usize> {
+        fn first(gates: &Gates) -> Option<usize> {
+            match gates {
+                Gates::Expert => None,
+                Gates::Subclasses(sizes) => Some(sizes.len()),
+                Gates::Gate { children, .. } => children.iter().find_map(first),
+            }
+        }
+        first(gates)
+    };
+    let binary = settings.bound == Bound::Jj;
+    let classes = match (&settings.subclasses, &settings.gates) {
+        (Some(text), _) => match Sizes::read(text) {
+            Some(Sizes::Given(sizes)) if sizes.len() > 1 => sizes.len(),
+            _ => 3,
+        },
+        (_, Some(value)) => value.read().as_ref().and_then(lists).unwrap_or(3),
+        _ => 3,
+    };
+    let outcome = if settings.task == Task::Regression { Outcome::Real(1) } else { Outcome::Classes(if binary { 2 } else { classes }) };
+    let policy = settings.search(outcome)?.policy;
+    let structure = match (policy, outcome) {
+        (Policy::All(structures), _) if structures.len() == 1 => structures[0].clone(),
+        (Policy::GreedyExperts { .. }, _) => Structure::Experts(2),
+        (_, Outcome::Classes(2)) if binary => Structure::Subclasses(vec![1, 1]),
+        (_, Outcome::Classes(classes)) => Structure::Subclasses((0..classes).map(|c| 1 + usize::from(c == 0)).collect()),
+        (_, Outcome::Real(_)) => Structure::Experts(2),
+    };
+    Ok((structure, outcome))
+}
+
+/// A program over data of its own, without standardisation.
+pub(super) fn program(settings: &Settings, outcome: Outcome, design: Design, counts: Vec<f64>) -> Result<Vb> {
+    let (classes, outputs) = match outcome {
+        Outcome::Classes(classes) => (classes, 0),
+        Outcome::Real(outputs) => (0, outputs),
+    };
+    let schema = Schema {
+        columns: Vec::new(),
+        classes: (0..classes).map(|c| c.to_string()).collect(),
+        counts,
+        class_weight: Vec::new(),
+        y_mean: vec![0.0; outputs],
+        y_scale: vec![1.0; outputs],
+        design,
+    };
+    SoftmaxFit::program_of(settings, &schema)
+}
+
+/// The job of fitting one structure from one start.
+pub(super) fn job(structure: &Structure, sweeps: u64) -> Job {
+    Job {
+        structure: structure.clone(),
+        role: Role::Fit,
+        generation: 1,
+        start: if structure.is_concave() { Start::Zero } else { Start::Random(0) },
+        search: SEARCH_ITERATIONS,
+        ascent: sweeps,
+        fold: None,
+        score: false,
+    }
+}
+
+fn one(settings: &Settings, structure: &Structure, outcome: Outcome, design: Design, stream: Stream, seen: &mut Seen) -> Result<()> {
     let mut rng = stream.rng();
     let columns = design.kept.len();
     let x: Vec<f64> = (0..ROWS * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
-    let weights = draw_weights(settings, classes, &design, &mut rng)?;
-    let codes: Vec<u32> = x.chunks_exact(columns).map(|row| draw_class(&weights, row, classes, &mut rng)).collect();
-    let names = (0..classes).map(|c| c.to_string()).collect();
-    let evidence = (design.dim() == 1).then(|| log_evidence(settings, &x, &codes));
-    let data = Dataset::new(Matrix::dense(ROWS, columns, x)).with_target(Target::Classes(Classes { codes, names }));
-    let program = Vb { tol: f64::MIN_POSITIVE, ..SoftmaxFit::program_of(settings, classes, &design) };
+    let truth = draw_truth(settings, structure.tree(outcome, settings.coding), outcome, &design, &mut rng)?;
+    let rows = x.chunks_exact(columns).map(|row| if design.intercept { [row, &[1.0]].concat() } else { row.to_vec() });
+    let mut evidence = None;
+    let (target, counts) = match outcome {
+        Outcome::Classes(classes) => {
+            let codes: Vec<u32> = rows.map(|row| truth.class(&row, &mut rng)).collect();
+            evidence = (design.dim() == 1).then(|| log_evidence(settings, &x, &codes));
+            let counts = (0..classes as u32).map(|c| codes.iter().filter(|k| **k == c).count() as f64).collect();
+            (Target::Classes(Classes { codes, names: (0..classes).map(|c| c.to_string()).collect() }), counts)
+        }
+        Outcome::Real(_) => {
+            let slope = |row: Vec<f64>| {
+                let leaf = truth.leaf(&row, &mut rng);
+                let z: f64 = StandardNormal.sample(&mut rng);
+                dot(&row, &truth.slopes[leaf * row.len()..(leaf + 1) * row.len()]) + truth.noise[leaf] * z
+            };
+            (Target::Real { width: 1, values: rows.map(slope).collect() }, vec![ROWS as f64])
+        }
+    };
+    let data = Dataset::new(Matrix::dense(ROWS, columns, x)).with_target(target);
+    let program = Vb { tol: f64::MIN_POSITIVE, ..program(settings, outcome, design, counts)? };
 
     let blocks = blocks(&data, 3);
     let shape = Shape { rows: ROWS, cols: columns, blocks: blocks.len() as u32, block_rows: 3 };
-    let mut chain = Typed::start(&program, &blocks, shape, 0, 0)?;
-    let mut last = chain.global.bound;
-    for _ in 0..SWEEPS {
+    let mut chain = Typed::at(&program, &blocks, shape, 0, 0, State::new(&program, job(structure, SWEEPS)));
+    let mut last = chain.advance(false)?.objective;
+    while !chain.global.done() {
         let bound = chain.advance(false)?.objective;
         seen.fall = seen.fall.max((last - bound) / (1.0 + bound.abs()));
         last = bound;
-        if chain.global.outcome == Outcome::NoStepLeft || chain.global.outcome == Outcome::Numerical {
-            break;
-        }
     }
     if let Some(evidence) = evidence {
         seen.above_evidence = seen.above_evidence.max(last - evidence);
     }
     let top = chain.global.clone();
-    for node in neighbours(&top) {
-        if let Ok(moments) = node.moments() {
-            let (bound, _) = program.evaluate(&node, &moments, chain.rows())?;
-            seen.gain_elsewhere = seen.gain_elsewhere.max((bound - top.bound) / (1.0 + top.bound.abs()));
+    let layout = program.layout(&top.tree);
+    if top.standing != Standing::Running {
+        for q in neighbours(&program, &top) {
+            if let Ok(moments) = q.moments(&layout, &top.basis, 1.0) {
+                let (bound, _) = program.evaluate(&layout, &top, &q, &moments, chain.rows())?;
+                seen.gain_elsewhere = seen.gain_elsewhere.max((bound - top.bound) / (1.0 + top.bound.abs()));
+            }
         }
     }
-    let at: Vec<f64> = top.node.mean.iter().map(|m| 0.5 * m + 0.1).collect();
+    let at: Vec<f64> = super::search::moves::parameters(&program, &top).iter().map(|m| 0.5 * m.clamp(-5.0, 5.0) + 0.1).collect();
+    let objective = Objective { program: &program, tree: &top.tree, fold: None, penalty: program.map_penalty };
     let mut gradient = vec![0.0; at.len()];
-    map::objective(&program, chain.rows(), &at, &mut gradient)?;
-    let value = |w: &[f64]| map::objective(&program, chain.rows(), w, &mut vec![0.0; w.len()]).unwrap_or(f64::NAN);
+    objective.value(chain.rows(), &at, &mut gradient)?;
+    let value = |w: &[f64]| objective.value(chain.rows(), w, &mut vec![0.0; w.len()]).unwrap_or(f64::NAN);
     seen.gradient = seen.gradient.max(check_gradient(value, &at, &gradient).relative_error);
     Ok(())
 }
 
-/// Nodes beside the last one: each mean moved by a twentieth of its deviation, covariances and rates scaled.
-fn neighbours(top: &State) -> Vec<Node> {
-    let Ok(moments) = top.node.moments() else { return Vec::new() };
+/// Factors beside the last ones: each mean moved by a twentieth of its deviation, covariances and rates scaled.
+fn neighbours(program: &Vb, top: &State) -> Vec<Factors> {
+    let Some(q) = &top.q else { return Vec::new() };
+    let layout = program.layout(&top.tree);
+    let Ok(moments) = q.moments(&layout, &top.basis, 1.0) else { return Vec::new() };
     let mut out = Vec::new();
+    let mut push = |change: &dyn Fn(&mut Factors)| {
+        let mut other = q.clone();
+        change(&mut other);
+        out.push(other);
+    };
     for sign in [-1.0, 1.0] {
-        for (j, v) in moments.variance.iter().enumerate() {
-            let mut node = top.node.clone();
-            node.mean[j] += sign * 0.05 * v.sqrt();
-            out.push(node);
+        for (v, moments) in moments.nodes.iter().enumerate() {
+            for (j, variance) in moments.variance.iter().enumerate() {
+                push(&|f| f.nodes[v].mean[j] += sign * 0.05 * variance.sqrt());
+            }
+            push(&|f| f.nodes[v].precision.iter_mut().for_each(|p| *p *= 1.0 + sign * 0.05));
+            for g in 0..q.nodes[v].rates.len() {
+                push(&|f| f.nodes[v].rates[g] *= 1.0 + sign * 0.05);
+            }
         }
-        let mut node = top.node.clone();
-        node.precision.iter_mut().for_each(|p| *p *= 1.0 + sign * 0.05);
-        out.push(node);
-        for g in 0..top.node.rates.len() {
-            let mut node = top.node.clone();
-            node.rates[g] *= 1.0 + sign * 0.05;
-            out.push(node);
+        for l in 0..q.leaves.len() {
+            for j in 0..q.leaves[l].mean.len() {
+                push(&|f| f.leaves[l].mean[j] += sign * 0.05 * f.leaves[l].rates[0].sqrt() / f.leaves[l].shape.sqrt());
+            }
+            push(&|f| f.leaves[l].precision.iter_mut().for_each(|p| *p *= 1.0 + sign * 0.05));
+            push(&|f| f.leaves[l].rates[0] *= 1.0 + sign * 0.05);
+            push(&|f| f.leaves[l].shape *= 1.0 + sign * 0.05);
+            push(&|f| f.leaves[l].slope.1 *= 1.0 + sign * 0.05);
         }
     }
     out
 }
 
-/// ln ∫ p(y | w₁, w₂) p(w₁, w₂): two classes, one column, no bias. The trapezoidal rule after w = sinh(sinh t), which tames the heavy tails
+/// ln ∫ p(y | w₁, w₂) p(w₁, w₂): two classes, one column, no bias; w₂ = 0 for a logistic node. The trapezoidal rule after w = sinh(sinh t), which tames the heavy tails
 /// that a learned precision gives the prior; good to 1e-6, since far out the ridge of equal weights is narrower than a step.
 fn log_evidence(settings: &Settings, x: &[f64], codes: &[u32]) -> f64 {
     let (a, b) = (settings.a0, settings.b0);
@@ -149,7 +254,10 @@ fn log_evidence(settings: &Settings, x: &[f64], codes: &[u32]) -> f64 {
     let student = |size: f64, squares: f64| {
         ln_gamma(a + 0.5 * size) - ln_gamma(a) - 0.5 * size * (2.0 * PI * b).ln() - (a + 0.5 * size) * (0.5 * squares / b).ln_1p()
     };
+    let logistic = settings.coding == Coding::Logistic;
     let log_prior = |u: f64, v: f64| match settings.precision {
+        Precision::Fixed if logistic => 0.5 * (settings.prior_precision / (2.0 * PI)).ln() - 0.5 * settings.prior_precision * u * u,
+        _ if logistic => student(1.0, u * u),
         Precision::Node | Precision::Feature => student(2.0, u * u + v * v),
         Precision::Child | Precision::Entry => student(1.0, u * u) + student(1.0, v * v),
         Precision::Fixed => {
@@ -166,9 +274,11 @@ fn log_evidence(settings: &Settings, x: &[f64], codes: &[u32]) -> f64 {
             (scale * (1.5 * s).sinh(), (1.5 * scale * (1.5 * s).cosh() * t.cosh() * step).ln())
         })
         .collect();
-    let mut terms = Vec::with_capacity(points.len() * points.len());
+    let none = [(0.0, 0.0)];
+    let second: &[(f64, f64)] = if logistic { &none } else { &points };
+    let mut terms = Vec::with_capacity(points.len() * second.len());
     for &(u, lu) in &points {
-        for &(v, lv) in &points {
+        for &(v, lv) in second {
             let mut sum = log_prior(u, v) + lu + lv;
             if sum < -80.0 {
                 continue;

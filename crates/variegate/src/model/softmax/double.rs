@@ -3,9 +3,12 @@
 //! Φ = γ + Σ_c [ (m_c − γ)/2 + ln 2cosh(ξ_c/2) ], ξ_c² = v_c + (m_c − γ)², with γ at its minimum. The profile in γ is strictly convex
 //! for two children or more, and its minimum lies in a bracket known beforehand. Curvature 2λ(ξ_c), slope ½ + 2λ(ξ_c)(m_c − γ).
 
+/// Below this ξ a series takes the place of formulas that cancel.
+pub(super) const SMALL: f64 = 1e-2;
+
 /// λ(ξ) = tanh(ξ/2)/(4ξ), ξ ≥ 0, and λ'(ξ)/ξ, which is negative and −1/48 at 0.
-fn lambda(xi: f64) -> (f64, f64) {
-    if xi < 1e-2 {
+pub fn lambda(xi: f64) -> (f64, f64) {
+    if xi < SMALL {
         let s = xi * xi;
         return (1.0 / 8.0 - s / 96.0 + s * s / 960.0, -1.0 / 48.0 + s / 240.0);
     }
@@ -16,15 +19,32 @@ fn lambda(xi: f64) -> (f64, f64) {
     (tanh / (4.0 * xi), (2.0 * xi * e * scale * scale - tanh) / (4.0 * xi * xi * xi))
 }
 
+/// The search ends where the derivative in γ, a sum over the children, is this near to 0 for each.
+pub(super) const FLAT: f64 = 1e-13;
+/// The search ends with a step shorter than this for γ of order 1.
+pub(super) const STEP: f64 = 1e-10;
+/// It also ends with a Newton step shorter than this: the third derivative is never larger than the second, so that what is left of the
+/// way is at most half the square.
+pub(super) const SETTLED: f64 = 1e-6;
+/// Most steps of a search.
+pub(super) const MOST_STEPS: usize = 200;
+
+/// The minimum lies above the largest mean by at most √(scale · largest variance) or by this much, whichever is more.
+pub(super) fn bracket(children: usize) -> (f64, f64) {
+    let s = children as f64;
+    (0.5 * (s - 2.0), 2.0 * (1.0 - 2.0 / s).sqrt().atanh())
+}
+
 /// γ at the minimum of the bound: Newton, with bisection whenever a step leaves the bracket or does not halve.
 pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
     let s = m.len() as f64;
     let (mut lo, top, widest) =
         m.iter().zip(v).fold((f64::INFINITY, f64::NEG_INFINITY, 0.0f64), |(lo, hi, w), (&m, &v)| (lo.min(m), hi.max(m), w.max(v)));
-    let mut hi = top + (0.5 * (s - 2.0) * widest).sqrt().max(2.0 * (1.0 - 2.0 / s).sqrt().atanh());
+    let (scale, least) = bracket(m.len());
+    let mut hi = top + (scale * widest).sqrt().max(least);
     let mut gamma = top;
     let mut last = hi - lo;
-    for _ in 0..200 {
+    for _ in 0..MOST_STEPS {
         let (mut first, mut second) = (1.0 - 0.5 * s, 0.0);
         for (&m, &v) in m.iter().zip(v) {
             let away = gamma - m;
@@ -32,7 +52,7 @@ pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
             first += 2.0 * l * away;
             second += 2.0 * (l + slope * away * away);
         }
-        if first.is_nan() || first.abs() <= 1e-13 * s {
+        if first.is_nan() || first.abs() <= FLAT * s {
             break; // flat here: any γ gives a bound, and this one is as good as the best
         }
         if first > 0.0 {
@@ -41,12 +61,13 @@ pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
             lo = gamma;
         }
         let mut next = gamma - first / second;
-        if !(next >= lo && next <= hi) || (next - gamma).abs() > 0.5 * last {
+        let newton = next >= lo && next <= hi && (next - gamma).abs() <= 0.5 * last;
+        if !newton {
             next = 0.5 * (lo + hi);
         }
         last = (next - gamma).abs();
         gamma = next;
-        if last <= 1e-10 * (1.0 + gamma.abs()) {
+        if last <= STEP * (1.0 + gamma.abs()) || (newton && last <= SETTLED) {
             break;
         }
     }

@@ -1,41 +1,71 @@
-//! E softmax(z) of Gaussian logits: what a node expects of a row.
+//! E softmax(z) of Gaussian logits: what nodes, and trees of them, expect of a row.
 //!
 //! `probit` is deterministic. Two children: σ((m₁ − m₂)/√(1 + πs/8)) with s = Var(z₁ − z₂). Three to five: each against the rest, whose
 //! log-sum-exp is taken as Gaussian, then normalised. Six and more: the minimiser of the tilted bound. Its error is below 0.01 up to
 //! logit variances of 1 and below 0.03 at 4 for independent logits; correlated ones can be off by 0.07 at variance 4: use `mc` there.
-//! `mc` averages over antithetic draws, the same ones for every row, and gives standard deviations.
+//! `mc` averages over antithetic draws, the same ones for every row, and gives standard deviations. `map` takes the logits at their means.
+//!
+//! Nodes are independent under q, so the expected probability of a path is exactly the product of what its nodes expect.
 
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
-use super::node::Covariance;
+use super::bound::RowBound;
+use super::layout::{Layout, NodeLayout};
 use super::tilted::{self, Spread, softmax};
+use super::tree::{Child, Leaf};
 use crate::data::design::packed_len;
 use crate::run::{Purpose, Stream};
 use crate::special::{ln_sigmoid, log_sum_exp};
 
 /// Pairs of antithetic draws.
-const PAIRS: usize = 256;
+pub const PAIRS: usize = 256;
 
-/// Logits of a row: means, and variances or packed covariance.
-#[derive(Debug, Clone, Copy)]
-pub struct Logits<'a> {
-    /// Means.
-    pub m: &'a [f64],
-    /// Variances (`Child`), or packed covariance (`Joint`).
-    pub v: &'a [f64],
-    /// Which of the two `v` is.
-    pub covariance: Covariance,
+/// How the posterior of the weights is averaged over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By a closed form.
+    Probit,
+    /// Over draws.
+    MonteCarlo,
+    /// Not at all: weights at their means.
+    Map,
 }
 
-impl Logits<'_> {
-    fn var(&self, i: usize, j: usize) -> f64 {
-        match self.covariance {
-            Covariance::Child if i != j => 0.0,
-            Covariance::Child => self.v[i],
-            Covariance::Joint => self.v[packed_len(i.max(j)) + i.min(j)],
+impl Method {
+    /// The method of a word.
+    pub fn of(word: &str) -> Self {
+        match word {
+            "mc" => Method::MonteCarlo,
+            "map" => Method::Map,
+            _ => Method::Probit,
         }
     }
+}
+
+fn covariance(v: Spread<'_>, i: usize, j: usize) -> f64 {
+    match v {
+        Spread::Child(_) if i != j => 0.0,
+        Spread::Child(v) => v[i],
+        Spread::Joint(v) => v[packed_len(i.max(j)) + i.min(j)],
+    }
+}
+
+/// Covariance of the logits of a node from the forms of a row. Only differences of logits matter, so the one variance of a difference
+/// may as well be that of the first logit, and contrasts of equal variance are independent logits of that variance.
+pub fn spread_of<'a>(node: &NodeLayout, v: &'a mut [f64], buffer: &'a mut Vec<f64>) -> Spread<'a> {
+    if node.bound == RowBound::TiltedJoint {
+        (0..node.width()).for_each(|c| v[packed_len(c) + c] = v[packed_len(c) + c].max(0.0));
+        return Spread::Joint(v);
+    }
+    v.iter_mut().for_each(|v| *v = v.max(0.0));
+    buffer.clear();
+    match node.bound {
+        RowBound::Jj => buffer.extend([v[0], 0.0]),
+        RowBound::Bohning => buffer.resize(node.width(), v[0]),
+        _ => return Spread::Child(v),
+    }
+    Spread::Child(buffer)
 }
 
 /// The deterministic approximation.
@@ -48,12 +78,12 @@ pub struct Probit {
 }
 
 impl Probit {
-    /// Fills in the class probabilities.
-    pub fn expect(&mut self, z: Logits<'_>, out: &mut [f64]) {
+    /// Fills in the probabilities of the children.
+    pub fn expect(&mut self, m: &[f64], v: Spread<'_>, out: &mut [f64]) {
         let squash = |s: f64| (1.0 + PI / 8.0 * s.max(0.0)).sqrt();
-        match z.m.len() {
+        match m.len() {
             2 => {
-                let t = (z.m[0] - z.m[1]) / squash(z.var(0, 0) + z.var(1, 1) - 2.0 * z.var(0, 1));
+                let t = (m[0] - m[1]) / squash(covariance(v, 0, 0) + covariance(v, 1, 1) - 2.0 * covariance(v, 0, 1));
                 (out[0], out[1]) = (ln_sigmoid(t).exp(), ln_sigmoid(-t).exp());
             }
             s @ 3..=5 => {
@@ -61,15 +91,15 @@ impl Probit {
                 for i in 0..s {
                     let (u, vu) = (&mut self.u, &mut self.vu);
                     u.clear();
-                    u.extend_from_slice(z.m);
+                    u.extend_from_slice(m);
                     u[i] = f64::NEG_INFINITY;
                     let rest = softmax(u);
                     vu.clear();
-                    vu.extend((0..s).map(|a| (0..s).map(|b| z.var(a, b) * u[b]).sum::<f64>()));
-                    let around: f64 = (0..s).map(|j| u[j] * z.var(j, j)).sum();
+                    vu.extend((0..s).map(|a| (0..s).map(|b| covariance(v, a, b) * u[b]).sum::<f64>()));
+                    let around: f64 = (0..s).map(|j| u[j] * covariance(v, j, j)).sum();
                     let uvu: f64 = u.iter().zip(vu.iter()).map(|(u, v)| u * v).sum();
                     let centre = rest + 0.5 * (around - uvu);
-                    self.log[i] = ln_sigmoid((z.m[i] - centre) / squash(z.var(i, i) + uvu - 2.0 * vu[i]));
+                    self.log[i] = ln_sigmoid((m[i] - centre) / squash(covariance(v, i, i) + uvu - 2.0 * vu[i]));
                 }
                 let total = log_sum_exp(&self.log);
                 for (o, l) in out.iter_mut().zip(&self.log) {
@@ -77,11 +107,7 @@ impl Probit {
                 }
             }
             _ => {
-                let spread = match z.covariance {
-                    Covariance::Child => Spread::Child(z.v),
-                    Covariance::Joint => Spread::Joint(z.v),
-                };
-                self.solver.minimise(z.m, spread, tilted::REFINED);
+                self.solver.minimise(m, v, tilted::REFINED);
                 out.copy_from_slice(self.solver.minimiser());
                 normalise(out);
             }
@@ -89,85 +115,186 @@ impl Probit {
     }
 }
 
-/// The average over draws.
-#[derive(Debug)]
-pub struct MonteCarlo {
-    /// One standard normal a draw and child.
-    normals: Vec<f64>,
-    factor: Vec<f64>,
-    z: Vec<f64>,
-    shift: Vec<f64>,
+/// A factor F of the covariance of logits, V = FFᵀ: standard deviations, or packed and lower triangular. Directions without variance
+/// get none.
+pub fn factorise(v: Spread<'_>, f: &mut Vec<f64>) {
+    f.clear();
+    match v {
+        Spread::Child(v) => f.extend(v.iter().map(|v| v.max(0.0).sqrt())),
+        Spread::Joint(v) => {
+            f.extend_from_slice(v);
+            let mut i = 0;
+            while packed_len(i) < v.len() {
+                let (above, row) = f.split_at_mut(packed_len(i));
+                let own = row[i];
+                for j in 0..i {
+                    let other = &above[packed_len(j)..=packed_len(j) + j];
+                    let sum: f64 = row[..j].iter().zip(other).map(|(a, b)| a * b).sum();
+                    row[j] = if other[j] > 0.0 { (row[j] - sum) / other[j] } else { 0.0 };
+                }
+                let left = own - row[..i].iter().map(|v| v * v).sum::<f64>();
+                row[i] = if left > 1e-14 * own { left.sqrt() } else { 0.0 };
+                i += 1;
+            }
+        }
+    }
 }
 
-impl MonteCarlo {
-    /// Draws named by the key of the fit and their number; rows have no part in it.
-    pub fn new(key: u64, children: usize) -> Self {
+/// out = F e for a factor of [`factorise`].
+pub fn shift(factor: &[f64], e: &[f64], out: &mut [f64]) {
+    if factor.len() == e.len() {
+        out.iter_mut().zip(factor).zip(e).for_each(|((o, f), e)| *o = f * e);
+        return;
+    }
+    for (i, o) in out.iter_mut().enumerate() {
+        *o = factor[packed_len(i)..=packed_len(i) + i].iter().zip(e).map(|(f, e)| f * e).sum();
+    }
+}
+
+/// What a tree expects of a row.
+#[derive(Debug, Default)]
+pub struct TreeExpect {
+    probit: Probit,
+    buffer: Vec<f64>,
+    /// Logits at their means.
+    z: Vec<f64>,
+    /// Probability of each child, given its node.
+    p: Vec<f64>,
+    reach: Vec<f64>,
+    /// One standard normal a draw and logit.
+    normals: Vec<f64>,
+    factors: Vec<Vec<f64>>,
+    moved: Vec<f64>,
+    shifted: Vec<f64>,
+    leaf: Vec<f64>,
+}
+
+impl TreeExpect {
+    /// For a layout; draws are named by the key of the fit and their number, and rows have no part in it.
+    pub fn new(layout: &Layout, method: Method, key: u64) -> Self {
         let stream = Stream::new(key, 0, Purpose::Predict);
-        let normals = (0..PAIRS)
+        let draws = if method == Method::MonteCarlo { PAIRS } else { 0 };
+        let normals = (0..draws)
             .flat_map(|draw| {
                 let mut rng = stream.item(draw as u64).rng();
-                (0..children).map(move |_| StandardNormal.sample(&mut rng)).collect::<Vec<f64>>()
+                (0..layout.logits).map(move |_| StandardNormal.sample(&mut rng)).collect::<Vec<f64>>()
             })
             .collect();
-        Self { normals, factor: Vec::new(), z: vec![0.0; children], shift: vec![0.0; children] }
+        Self {
+            z: vec![0.0; layout.logits],
+            p: vec![0.0; layout.logits],
+            moved: vec![0.0; layout.logits],
+            shifted: vec![0.0; layout.logits],
+            reach: vec![0.0; layout.nodes.len()],
+            leaf: vec![0.0; layout.leaves.len()],
+            factors: vec![Vec::new(); layout.nodes.len()],
+            normals,
+            ..Self::default()
+        }
     }
 
-    /// Fills in the class probabilities and their posterior standard deviations.
-    pub fn expect(&mut self, z: Logits<'_>, mean: &mut [f64], deviation: &mut [f64]) {
-        let s = z.m.len();
-        self.factorise(z);
-        mean.fill(0.0);
-        deviation.fill(0.0);
-        for normals in self.normals.chunks_exact(s) {
-            for i in 0..s {
-                self.shift[i] = match z.covariance {
-                    Covariance::Child => self.factor[i] * normals[i],
-                    Covariance::Joint => {
-                        let row = &self.factor[packed_len(i)..=packed_len(i) + i];
-                        row.iter().zip(normals).map(|(f, e)| f * e).sum()
-                    }
-                };
+    /// Probability of each leaf from those of children.
+    fn descend(layout: &Layout, p: &[f64], reach: &mut [f64], leaf: &mut [f64]) {
+        match layout.root {
+            Child::Node(_) => reach[0] = 1.0,
+            Child::Leaf(only) => leaf[only] = 1.0,
+        }
+        for (v, node) in layout.nodes.iter().enumerate() {
+            for (c, child) in node.children.iter().enumerate() {
+                let share = reach[v] * p[node.first_logit + c];
+                match child {
+                    Child::Node(below) => reach[*below] = share,
+                    Child::Leaf(below) => leaf[*below] = share,
+                }
+            }
+        }
+    }
+
+    /// Expected probability of each leaf, from the means of units and the forms of a row.
+    pub fn leaves(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64]) -> &[f64] {
+        if method == Method::MonteCarlo {
+            let mut sums = vec![0.0; layout.leaves.len()];
+            self.draws(layout, m, v, |leaf| sums.iter_mut().zip(leaf).for_each(|(s, p)| *s += p));
+            normalise(&mut sums);
+            self.leaf = sums;
+            return &self.leaf;
+        }
+        for node in &layout.nodes {
+            let logits = node.first_logit..node.first_logit + node.width();
+            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits.clone()]);
+            let (z, p) = (&self.z[logits.clone()], &mut self.p[logits]);
+            if method == Method::Map {
+                p.copy_from_slice(z);
+                softmax(p);
+            } else {
+                let spread = spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer);
+                self.probit.expect(z, spread, p);
+            }
+        }
+        Self::descend(layout, &self.p, &mut self.reach, &mut self.leaf);
+        &self.leaf
+    }
+
+    /// Calls `f` with the leaf probabilities of every draw.
+    pub fn draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], mut f: impl FnMut(&[f64])) {
+        for (number, node) in layout.nodes.iter().enumerate() {
+            let logits = node.first_logit..node.first_logit + node.width();
+            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits]);
+            let spread = spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer);
+            factorise(spread, &mut self.factors[number]);
+        }
+        for draw in 0..self.normals.len() / layout.logits.max(1) {
+            let normals = &self.normals[draw * layout.logits..(draw + 1) * layout.logits];
+            for (node, factor) in layout.nodes.iter().zip(&self.factors) {
+                let logits = node.first_logit..node.first_logit + node.width();
+                shift(factor, &normals[logits.clone()], &mut self.shifted[logits]);
             }
             for sign in [1.0, -1.0] {
-                for ((out, m), d) in self.z.iter_mut().zip(z.m).zip(&self.shift) {
-                    *out = m + sign * d;
+                for ((o, z), d) in self.moved.iter_mut().zip(&self.z).zip(&self.shifted) {
+                    *o = z + sign * d;
                 }
-                softmax(&mut self.z);
-                for ((sum, square), p) in mean.iter_mut().zip(deviation.iter_mut()).zip(&self.z) {
-                    *sum += p;
-                    *square += p * p;
+                for node in &layout.nodes {
+                    softmax(&mut self.moved[node.first_logit..node.first_logit + node.width()]);
                 }
+                Self::descend(layout, &self.moved, &mut self.reach, &mut self.leaf);
+                f(&self.leaf);
             }
         }
-        let n = 2.0 * PAIRS as f64;
-        for (sum, square) in mean.iter_mut().zip(deviation) {
-            *sum /= n;
-            *square = (*square / n - *sum * *sum).max(0.0).sqrt();
+        if layout.nodes.is_empty() {
+            f(&[1.0]);
         }
-        normalise(mean);
     }
 
-    /// A factor of the covariance; directions without variance get none.
-    fn factorise(&mut self, z: Logits<'_>) {
-        let s = z.m.len();
-        let f = &mut self.factor;
-        f.clear();
-        f.extend_from_slice(z.v);
-        if z.covariance == Covariance::Child {
-            f.iter_mut().for_each(|v| *v = v.max(0.0).sqrt());
+    /// Expected probability of each class and, for `mc`, its posterior standard deviation.
+    pub fn classes(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64], mean: &mut [f64], deviation: &mut [f64]) {
+        let add = |leaf: &[f64], out: &mut [f64]| {
+            out.fill(0.0);
+            for (p, emitted) in leaf.iter().zip(&layout.leaves) {
+                if let Leaf::Class(class) = emitted {
+                    out[*class as usize] += p;
+                }
+            }
+        };
+        if method != Method::MonteCarlo {
+            add(self.leaves(layout, method, m, v), mean);
             return;
         }
-        for i in 0..s {
-            let (above, row) = f.split_at_mut(packed_len(i));
-            let own = row[i];
-            for j in 0..i {
-                let other = &above[packed_len(j)..=packed_len(j) + j];
-                let sum: f64 = row[..j].iter().zip(other).map(|(a, b)| a * b).sum();
-                row[j] = if other[j] > 0.0 { (row[j] - sum) / other[j] } else { 0.0 };
+        mean.fill(0.0);
+        deviation.fill(0.0);
+        let mut p = vec![0.0; mean.len()];
+        let mut count = 0.0;
+        self.draws(layout, m, v, |leaf| {
+            add(leaf, &mut p);
+            count += 1.0;
+            // Welford's update: nothing cancels where probabilities hardly vary
+            for ((mean, square), p) in mean.iter_mut().zip(deviation.iter_mut()).zip(&p) {
+                let away = p - *mean;
+                *mean += away / count;
+                *square += away * (p - *mean);
             }
-            let left = own - row[..i].iter().map(|v| v * v).sum::<f64>();
-            row[i] = if left > 1e-14 * own { left.sqrt() } else { 0.0 };
-        }
+        });
+        deviation.iter_mut().for_each(|square| *square = (square.max(0.0) / count).sqrt());
+        normalise(mean);
     }
 }
 
@@ -179,6 +306,9 @@ fn normalise(p: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::softmax::layout::Shape;
+    use crate::model::softmax::tree::{Coding, Outcome, Structure};
+    use crate::model::softmax::{Bound, Covariance, Precision};
 
     const M: [f64; 3] = [0.3, -1.2, 2.0];
     const V: [f64; 3] = [0.5, 1.5, 0.8];
@@ -190,12 +320,25 @@ mod tests {
         }
     }
 
+    fn layout(structure: Structure, classes: usize, covariance: Covariance) -> Layout {
+        let shape = Shape {
+            bound: Bound::Tilted,
+            covariance: Some(covariance),
+            precision: Precision::Fixed,
+            gamma: (1.0, 1.0),
+            fixed: 1.0,
+            bias: None,
+        };
+        let outcome = Outcome::Classes(classes);
+        Layout::for_prediction(&structure.tree(outcome, Coding::Full), &shape, outcome, 1)
+    }
+
     #[test]
     fn one_against_the_rest_has_its_reference_values() {
         let mut out = [0.0; 3];
-        Probit::default().expect(Logits { m: &M, v: &V, covariance: Covariance::Child }, &mut out);
+        Probit::default().expect(&M, Spread::Child(&V), &mut out);
         close(&out, &[0.18573409, 0.07081316, 0.74345275], 1e-8);
-        Probit::default().expect(Logits { m: &M, v: &JOINT, covariance: Covariance::Joint }, &mut out);
+        Probit::default().expect(&M, Spread::Joint(&JOINT), &mut out);
         close(&out, &[0.19208333, 0.06181743, 0.74609925], 1e-8);
     }
 
@@ -204,21 +347,22 @@ mod tests {
     fn approximations_are_near_the_integral() {
         let exact = [0.18613386, 0.06448433, 0.74938181];
         let (mut mean, mut deviation) = ([0.0; 3], [0.0; 3]);
-        let logits = Logits { m: &M, v: &V, covariance: Covariance::Child };
-        Probit::default().expect(logits, &mut mean);
+        Probit::default().expect(&M, Spread::Child(&V), &mut mean);
         close(&mean, &exact, 0.01);
-        MonteCarlo::new(7, 3).expect(logits, &mut mean, &mut deviation);
+        let softmax = layout(Structure::Subclasses(vec![1, 1, 1]), 3, Covariance::Child);
+        let mut expect = TreeExpect::new(&softmax, Method::MonteCarlo, 7);
+        expect.classes(&softmax, Method::MonteCarlo, &M, &mut V.clone(), &mut mean, &mut deviation);
         for c in 0..3 {
             assert!((mean[c] - exact[c]).abs() < 4.0 * deviation[c] / (2.0 * PAIRS as f64).sqrt(), "{} {}", mean[c], exact[c]);
         }
-        let two = Logits { m: &[0.7, -0.4], v: &[0.6, 1.1], covariance: Covariance::Child };
         let mut out = [0.0; 2];
-        Probit::default().expect(two, &mut out);
+        Probit::default().expect(&[0.7, -0.4], Spread::Child(&[0.6, 1.1]), &mut out);
         close(&out[..1], &[0.6972020134], 0.005);
         // a covariance of diagonal form is the same as variances
-        let diagonal = [0.5, 0.0, 1.5, 0.0, 0.0, 0.8];
+        let joint = layout(Structure::Subclasses(vec![1, 1, 1]), 3, Covariance::Joint);
         let mut other = [0.0; 3];
-        MonteCarlo::new(7, 3).expect(Logits { m: &M, v: &diagonal, covariance: Covariance::Joint }, &mut other, &mut deviation);
+        let mut expect = TreeExpect::new(&joint, Method::MonteCarlo, 7);
+        expect.classes(&joint, Method::MonteCarlo, &M, &mut [0.5, 0.0, 1.5, 0.0, 0.0, 0.8], &mut other, &mut deviation);
         close(&other, &mean, 1e-14);
     }
 
@@ -226,18 +370,30 @@ mod tests {
     fn without_variance_all_are_the_softmax() {
         for s in [2usize, 4, 7] {
             let m: Vec<f64> = (0..s).map(|i| (i as f64 * 1.7).sin() * 3.0).collect();
-            let v = vec![0.0; packed_len(s)];
             let mut exact = m.clone();
             softmax(&mut exact);
             let (mut mean, mut deviation) = (vec![0.0; s], vec![0.0; s]);
             for covariance in [Covariance::Child, Covariance::Joint] {
-                let logits = Logits { m: &m, v: &v[..covariance.blocks(s)], covariance };
-                Probit::default().expect(logits, &mut mean);
-                close(&mean, &exact, 1e-12);
-                MonteCarlo::new(1, s).expect(logits, &mut mean, &mut deviation);
-                close(&mean, &exact, 1e-12);
-                assert!(deviation.iter().all(|d| *d < 1e-7));
+                let softmax = layout(Structure::Subclasses(vec![1; s]), s, covariance);
+                for method in [Method::Probit, Method::MonteCarlo, Method::Map] {
+                    let mut expect = TreeExpect::new(&softmax, method, 1);
+                    expect.classes(&softmax, method, &m, &mut vec![0.0; softmax.forms], &mut mean, &mut deviation);
+                    close(&mean, &exact, 1e-12);
+                    assert!(deviation.iter().all(|d| *d < 1e-7));
+                }
             }
         }
+    }
+
+    /// Paths multiply: a gate over two experts.
+    #[test]
+    fn experts_are_blended_by_their_gate() {
+        let experts = layout(Structure::Experts(2), 2, Covariance::Child);
+        let m = [0.4, -0.3, 1.0, -1.0, -0.5, 0.2];
+        let mut mean = [0.0; 2];
+        TreeExpect::new(&experts, Method::Map, 0).classes(&experts, Method::Map, &m, &mut [0.0; 6], &mut mean, &mut []);
+        let sigmoid = |t: f64| 1.0 / (1.0 + (-t).exp());
+        let gate = sigmoid(0.7);
+        assert!((mean[0] - gate * sigmoid(2.0) - (1.0 - gate) * sigmoid(-0.7)).abs() < 1e-14);
     }
 }

@@ -1,147 +1,86 @@
-//! Softmax classification by variational Bayes.
+//! Trees of softmax nodes: classification with subclasses, mixtures of experts, trees of experts, and regression by experts.
 //!
-//! p(y = c | x) ∝ exp(w_cᵀx̃) with x̃ the standardised row and a one for the bias; w_cj ~ N(0, 1/α_g), α_g ~ Gamma(a₀, b₀), where
-//! `precision` says which weights share an α. q(W) is Gaussian, q(α) Gamma; the log-sum-exp of the logits is bounded from above, so that
-//! the objective L is a lower bound on the log evidence and never falls.
+//! At each node of a tree a row chooses a child with probability ∝ exp(w_cᵀx̃), x̃ the standardised row and a one for the bias, until
+//! it reaches a leaf, which emits a class or a real outcome. w_cj ~ N(0, 1/α_g), α_g ~ Gamma(a₀, b₀), where `precision` says which
+//! weights share an α. q(W) is Gaussian, q(α) Gamma, q(path) any; the log-sum-exp of the logits is bounded from above, so that the
+//! objective L is a lower bound on the log evidence and never falls. Softmax, subclasses, experts and gates differ in their tree alone.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `bound.rs` | upper bounds of the expected log-sum-exp; `tilted.rs`, `double.rs` hold the two there are |
+//! | `tree.rs` | trees and their symmetries; `structure.rs` reads them as users write them |
+//! | `settings.rs` | settings, their defaults, and what goes with what |
+//! | `bound.rs` | upper bounds of the expected log-sum-exp; `tilted.rs`, `double.rs` hold the two larger ones |
 //! | `precision.rs` | groups of prior precisions |
-//! | `node.rs` | Gaussian factor of a node and its step |
-//! | `map.rs` | the start: penalised maximum likelihood |
-//! | `vb.rs` | the program: visits, sweeps, when to stop |
-//! | `expect.rs` | E softmax under q |
-//! | `posterior.rs` | predictions and summaries |
-//! | `check.rs` | does the bound rise, and stay a bound? |
+//! | `layout.rs` | where everything of a tree lies in vectors |
+//! | `node.rs`, `leaf.rs` | factors of a node and of a Gaussian leaf, and their steps |
+//! | `walk.rs`, `pass.rs`, `forms.rs`, `lanes.rs` | one row through a tree; what rows are asked and what they report; many rows at once |
+//! | `products.rs` | conjugate gradients and bases for covariances too large to hold |
+//! | `map.rs`, `starts.rs`, `gather.rs` | penalised maximum likelihood, and from where it is looked for |
+//! | `vb.rs` | the program: jobs, sweeps, when to stop |
+//! | `gibbs.rs`, `gibbs/` | the other program: draws from the exact posterior, and what they say |
+//! | `search/` | which structures are fitted, one after the other |
+//! | `score.rs`, `symmetry.rs`, `tight.rs` | the criteria between them |
+//! | `expect.rs`, `posterior.rs`, `report.rs` | what a fit expects of a row; predictions; summaries |
+//! | `simulate.rs`, `check.rs` | data from the prior; does the bound rise, and stay a bound? |
 
 pub mod bound;
 mod check;
 mod double;
 mod expect;
+mod forms;
+mod gather;
+pub mod gibbs;
+mod lanes;
+pub mod layout;
+pub mod leaf;
 pub mod map;
 pub mod node;
+pub mod pass;
 mod posterior;
 pub mod precision;
+mod products;
+mod report;
+pub mod score;
+pub mod search;
+pub mod settings;
 mod simulate;
+mod starts;
+pub mod structure;
+mod symmetry;
+mod tight;
 mod tilted;
+pub mod tree;
 pub mod vb;
+mod walk;
 
 pub use bound::Bound;
+pub use gibbs::Gibbs;
+pub use gibbs::posterior::DrawsPosterior;
 pub use node::Covariance;
 pub use posterior::SoftmaxPosterior;
 pub use precision::Precision;
+pub use score::Criterion;
+pub use settings::{ClassWeight, CovarianceChoice, Inference, Preset, Settings, Task};
 pub use vb::{State, Vb};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::columns::column_warnings;
-use super::{Family, Fit, Kind, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
+use crate::data::{Classes, DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
-use precision::Prior;
+use gibbs::fit::GibbsFit;
+use layout::Layout;
+use search::Policy;
+use tree::{Outcome, Structure};
 
 const NAME: &str = "softmax";
 const SCHEMA: &str = "softmax schema";
-/// `auto` takes a joint covariance up to this many weights.
-const JOINT_UP_TO: usize = 512;
 /// Numbers in the matrices of one statistic; a thread holds several of them.
 const MOST_NUMBERS: usize = 25_000_000;
-
-/// Shape of the covariance, as users ask for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CovarianceChoice {
-    /// Joint for up to 512 weights, else child.
-    Auto,
-    /// One covariance for all weights.
-    Joint,
-    /// One for the weights of each class.
-    Child,
-}
-
-/// Settings of a fit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// Bound of the log-sum-exp.
-    pub bound: Bound,
-    /// Which weights may correlate under the posterior.
-    pub covariance: CovarianceChoice,
-    /// Which weights share a prior precision.
-    pub precision: Precision,
-    /// The prior precision where `precision` is `fixed`.
-    pub prior_precision: f64,
-    /// Shape of the prior of precisions.
-    pub a0: f64,
-    /// Rate of the prior of precisions.
-    pub b0: f64,
-    /// Prior precision of the bias; `None` treats it like any other input.
-    pub bias_precision: Option<f64>,
-    /// Whether columns are centred and scaled to unit variance first.
-    pub standardize: bool,
-    /// Ascent ends when a sweep gains less than this.
-    pub tol: f64,
-    /// Most sweeps.
-    pub max_iter: u64,
-    /// Penalty of squared weights in the search for the start.
-    pub map_penalty: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            bound: Bound::Tilted,
-            covariance: CovarianceChoice::Auto,
-            precision: Precision::Node,
-            prior_precision: 1.0,
-            a0: 1.0,
-            b0: 1.0,
-            bias_precision: None,
-            standardize: true,
-            tol: 1e-3,
-            max_iter: 600,
-            map_penalty: 1e-2,
-        }
-    }
-}
-
-impl Settings {
-    /// A setting that another one makes meaningless must not be given.
-    fn validate(&self) -> Result<()> {
-        let standard = Self::default();
-        if self.precision == Precision::Fixed {
-            for (name, value, default) in [("a0", self.a0, standard.a0), ("b0", self.b0, standard.b0)] {
-                if value != default {
-                    return Err(Error::setting(name, value, "left out where `precision` is `fixed`"));
-                }
-            }
-        } else if self.prior_precision != standard.prior_precision {
-            return Err(Error::setting("prior_precision", self.prior_precision, "left out unless `precision` is `fixed`"));
-        }
-        Ok(())
-    }
-
-    /// Prior of the weights.
-    fn prior(&self, children: usize, design: &Design) -> Prior {
-        let bias = self.bias_precision.filter(|_| design.intercept);
-        Prior::new(self.precision, children, design.dim(), self.a0, self.b0, self.prior_precision, bias)
-    }
-
-    /// The covariance to use for `children` weight vectors of `dim` entries. The double bound sees each class alone: its joint
-    /// optimum is block diagonal, which is what `child` holds.
-    fn covariance(&self, children: usize, dim: usize) -> Covariance {
-        match (self.bound, self.covariance) {
-            (Bound::Double, _) | (_, CovarianceChoice::Child) => Covariance::Child,
-            (_, CovarianceChoice::Joint) => Covariance::Joint,
-            (_, CovarianceChoice::Auto) if children * dim <= JOINT_UP_TO => Covariance::Joint,
-            (_, CovarianceChoice::Auto) => Covariance::Child,
-        }
-    }
-}
 
 /// The family `softmax`.
 pub struct Softmax;
@@ -152,42 +91,19 @@ impl Family for Softmax {
     }
 
     fn title(&self) -> &'static str {
-        "Softmax classification by variational Bayes"
+        "Softmax, subclasses and experts by variational Bayes"
     }
 
     fn about(&self) -> &'static str {
-        "Two classes or more, linear boundaries, probabilities that know how sure the weights are, and a lower bound on the log \
-         evidence to compare models by (only between fits with the same `bound`, `covariance` and `precision`). It starts from \
-         penalised maximum likelihood. Rows may have any non-negative weight."
+        "Two classes or more, with linear boundaries, or with curved ones made of subclasses, experts behind a gate, or trees of gates; \
+         real outcomes by experts. Probabilities know how sure the weights are, and a lower bound on the log evidence chooses the \
+         structure (only between fits with the same `bound`, `covariance` and `precision`). It starts from penalised maximum \
+         likelihood. Rows may have any non-negative weight. Inference `gibbs` draws from the exact posterior of a given structure; \
+         weights of rows must then be whole numbers."
     }
 
     fn settings(&self) -> Vec<Setting> {
-        let positive = Kind::Number { above: 0.0, most: f64::MAX };
-        vec![
-            Setting { name: "bound", kind: Kind::Word(&["tilted", "double"]), help: "Bound of the log-sum-exp; double is much looser" },
-            Setting {
-                name: "covariance",
-                kind: Kind::Word(&["auto", "joint", "child"]),
-                help: "Covariance of all weights, or of each class apart; auto is joint up to 512 weights",
-            },
-            Setting {
-                name: "precision",
-                kind: Kind::Word(&["node", "child", "feature", "entry", "fixed"]),
-                help: "Weights that share a learned prior precision: all, of a class, of a column, none; or fixed",
-            },
-            Setting { name: "prior_precision", kind: positive, help: "Prior precision of each weight where precision is fixed" },
-            Setting { name: "a0", kind: positive, help: "Shape of the Gamma prior of precisions" },
-            Setting { name: "b0", kind: positive, help: "Rate of the Gamma prior of precisions" },
-            Setting {
-                name: "bias_precision",
-                kind: Kind::OptionalNumber { above: 0.0, most: f64::MAX },
-                help: "Fixed prior precision of the bias; nothing treats it like any other input",
-            },
-            Setting { name: "standardize", kind: Kind::Switch, help: "Whether columns are centred and scaled first" },
-            Setting { name: "tol", kind: positive, help: "The fit ends when a sweep raises the bound by less than this" },
-            Setting { name: "max_iter", kind: Kind::Integer { least: 1, most: 100_000_000 }, help: "Most sweeps" },
-            Setting { name: "map_penalty", kind: positive, help: "Penalty of squared weights in the search for the start" },
-        ]
+        settings::table()
     }
 
     fn defaults(&self) -> Map<String, Value> {
@@ -203,12 +119,24 @@ impl Family for Softmax {
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
-        let settings: Settings = resolve(NAME, &self.settings(), given)?;
+        let mut given = given.clone();
+        if given.get("preset") == Some(&json!("paper")) {
+            // the publication's choices, where the user made none
+            for (name, value) in
+                [("bound", json!("double")), ("covariance", json!("child")), ("precision", json!("child")), ("n_vb", json!(1))]
+            {
+                given.entry(name).or_insert(value);
+            }
+        }
+        let settings: Settings = resolve(NAME, &self.settings(), &given)?;
         settings.validate()?;
         Ok(Box::new(SoftmaxModel { settings }))
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        if state::kind(saved)? == gibbs::posterior::SAVED {
+            return Ok(Box::new(DrawsPosterior::load(saved)?));
+        }
         Ok(Box::new(SoftmaxPosterior::load(saved)?))
     }
 }
@@ -225,9 +153,20 @@ pub struct SoftmaxModel {
 pub(crate) struct Schema {
     columns: Vec<String>,
     classes: Vec<String>,
-    /// Total weight of the rows of each class.
+    /// Total weight of the rows of each class, or of all rows; class weights included.
     counts: Vec<f64>,
+    /// Factor of the weight of each class; empty for ones.
+    class_weight: Vec<f64>,
+    /// Mean and standard deviation of each real outcome.
+    y_mean: Vec<f64>,
+    y_scale: Vec<f64>,
     design: Design,
+}
+
+impl Schema {
+    fn outcome(&self) -> Outcome {
+        if self.y_mean.is_empty() { Outcome::Classes(self.classes.len()) } else { Outcome::Real(self.y_mean.len()) }
+    }
 }
 
 impl Model for SoftmaxModel {
@@ -239,35 +178,67 @@ impl Model for SoftmaxModel {
         as_map(&self.settings)
     }
 
+    fn target(&self) -> TargetKind {
+        match self.settings.task {
+            Task::Classification => TargetKind::Classes,
+            Task::Regression => TargetKind::Real,
+        }
+    }
+
     fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        data.check(Needs::target(TargetKind::Classes))?;
-        let Target::Classes(classes) = &data.target else { return Err(DataError::NoTarget.into()) };
-        let mut counts = vec![0.0; classes.names.len()];
-        for (i, &code) in classes.codes.iter().enumerate() {
-            counts[code as usize] += data.weights.as_ref().map_or(1.0, |w| w[i]);
-        }
-        if let Some(empty) = counts.iter().position(|&n| n == 0.0) {
-            return Err(Error::Unfit(format!(
-                "class `{}` has no row of positive weight: leave it out of the list of classes",
-                classes.names[empty]
-            )));
-        }
+        data.check(Needs::target(self.target()))?;
         let s = &self.settings;
         let scaling = Scaling { center: s.standardize, scale: s.standardize, intercept: true, drop_constant: true };
-        let (design, dropped) = Design::fit(&data.x, data.weights.as_deref(), scaling);
-        self.check_size(counts.len(), design.dim())?;
+        let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
+        let (counts, class_weight) = match &data.target {
+            Target::Classes(classes) => class_counts(classes, weight, s.class_weight)?,
+            _ => (vec![(0..data.rows()).map(weight).sum()], Vec::new()),
+        };
+        // weights of classes are weights of rows, and count in the means and deviations of columns like those
+        let weights: Option<Vec<f64>> = match &data.target {
+            Target::Classes(c) if !class_weight.is_empty() => {
+                Some(c.codes.iter().enumerate().map(|(i, code)| weight(i) * class_weight[*code as usize]).collect())
+            }
+            _ => None,
+        };
+        let weights = weights.as_deref().or(data.weights.as_deref());
+        let (design, dropped) = Design::fit_mapped(&data.x, weights, scaling, s.input_map, 0)?;
         let mut warnings = column_warnings(data, &dropped, s.standardize);
-        if s.bound == Bound::Double && s.covariance == CovarianceChoice::Joint {
+        if s.bound == Bound::Double && s.covariance.0 == Some(Covariance::Joint) {
             warnings.push(
                 "with the double bound a joint covariance has no entries between classes: `child` gives the same fit and was used".into(),
             );
         }
-        let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), counts, design };
-        Ok(Box::new(SoftmaxFit::new(s, schema, warnings)))
+        let mut schema = Schema {
+            columns: data.columns.clone(),
+            classes: Vec::new(),
+            counts,
+            class_weight,
+            y_mean: Vec::new(),
+            y_scale: Vec::new(),
+            design,
+        };
+        match &data.target {
+            Target::Classes(classes) => schema.classes.clone_from(&classes.names),
+            Target::Real { width, values } => (schema.y_mean, schema.y_scale) = moments(*width, values, weight),
+            _ => return Err(DataError::NoTarget.into()),
+        }
+        if s.inference == Inference::Gibbs {
+            let fit = GibbsFit::new(s, schema, warnings)?;
+            fit.check(data)?;
+            return Ok(Box::new(fit));
+        }
+        let fit = SoftmaxFit::new(s, schema, warnings)?;
+        fit.check_size()?;
+        Ok(Box::new(fit))
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
-        Ok(Box::new(SoftmaxFit::new(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())))
+        let schema = state::unseal(SCHEMA, schema)?;
+        if self.settings.inference == Inference::Gibbs {
+            return Ok(Box::new(GibbsFit::new(&self.settings, schema, Vec::new())?));
+        }
+        Ok(Box::new(SoftmaxFit::new(&self.settings, schema, Vec::new())?))
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -276,33 +247,44 @@ impl Model for SoftmaxModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        if self.settings.inference == Inference::Gibbs {
+            return gibbs::check::check(&self.settings, effort, seed, progress);
+        }
         check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
     }
 }
 
-impl SoftmaxModel {
-    /// Refuses what would take gigabytes.
-    fn check_size(&self, classes: usize, dim: usize) -> Result<()> {
-        let covariance = self.settings.covariance(classes, dim);
-        let numbers = match covariance {
-            Covariance::Child => classes.saturating_mul(dim).saturating_mul(dim),
-            Covariance::Joint => (classes * dim).saturating_mul(classes * dim),
-        };
-        if numbers <= MOST_NUMBERS {
-            return Ok(());
-        }
-        let advice = match covariance {
-            Covariance::Child => {
-                let most = ((MOST_NUMBERS / classes) as f64).sqrt() as usize;
-                format!("{classes} classes can have at most {most} columns: select columns first")
-            }
-            Covariance::Joint => "set `covariance` to `child`, or select columns first".to_string(),
-        };
-        Err(Error::Unfit(format!(
-            "{} covariance matrices of {classes} classes and {dim} columns are too large: {advice}",
-            covariance.word()
-        )))
+/// Total weight of the rows of each class, and the factor of its rows where classes are to count the same.
+fn class_counts(classes: &Classes, weight: impl Fn(usize) -> f64, balance: ClassWeight) -> Result<(Vec<f64>, Vec<f64>)> {
+    let mut counts = vec![0.0; classes.names.len()];
+    classes.codes.iter().enumerate().for_each(|(i, &code)| counts[code as usize] += weight(i));
+    if let Some(empty) = counts.iter().position(|&n| n == 0.0) {
+        return Err(Error::Unfit(format!(
+            "class `{}` has no row of positive weight: leave it out of the list of classes",
+            classes.names[empty]
+        )));
     }
+    if balance == ClassWeight::None {
+        return Ok((counts, Vec::new()));
+    }
+    let each = counts.iter().sum::<f64>() / counts.len() as f64;
+    let factors = counts.iter().map(|n| each / n).collect();
+    Ok((vec![each; counts.len()], factors))
+}
+
+/// Weighted mean and standard deviation of each real outcome; a constant one keeps its scale.
+fn moments(width: usize, values: &[f64], weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
+    let rows = values.len() / width.max(1);
+    let total: f64 = (0..rows).map(&weight).sum();
+    let mean: Vec<f64> = (0..width).map(|q| (0..rows).map(|i| weight(i) * values[i * width + q]).sum::<f64>() / total).collect();
+    let scale = (0..width)
+        .map(|q| {
+            let square: f64 = (0..rows).map(|i| weight(i) * (values[i * width + q] - mean[q]).powi(2)).sum();
+            let sd = (square / total).sqrt();
+            if sd > 1e-12 * (1.0 + mean[q].abs()) { sd } else { 1.0 }
+        })
+        .collect();
+    (mean, scale)
 }
 
 struct SoftmaxFit {
@@ -313,21 +295,94 @@ struct SoftmaxFit {
 }
 
 impl SoftmaxFit {
-    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
-        let program = Self::program_of(settings, schema.classes.len(), &schema.design);
-        Self { settings: settings.clone(), schema, program, warnings }
+    fn new(settings: &Settings, schema: Schema, mut warnings: Vec<String>) -> Result<Self> {
+        let program = Self::program_of(settings, &schema)?;
+        let most = |counts: &[f64], sizes: &[usize]| sizes.iter().zip(counts).any(|(s, n)| *s as f64 > *n);
+        if let Policy::All(structures) = &program.search.policy {
+            for structure in structures {
+                match structure {
+                    Structure::Subclasses(sizes) if most(&program.counts, sizes) && structures.len() == 1 && !structure.is_concave() => {
+                        warnings.push(format!("{}: a class has more subclasses than rows", structure.describe()));
+                    }
+                    Structure::Experts(count) if *count as f64 > program.counts.iter().sum() => {
+                        warnings.push(format!("{}: more experts than rows", structure.describe()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(Self { settings: settings.clone(), schema, program, warnings })
     }
 
-    fn program_of(settings: &Settings, children: usize, design: &Design) -> Vb {
-        Vb {
-            children,
-            bound: settings.bound,
-            covariance: settings.covariance(children, design.dim()),
-            prior: settings.prior(children, design),
+    fn program_of(settings: &Settings, schema: &Schema) -> Result<Vb> {
+        let outcome = schema.outcome();
+        Ok(Vb {
+            design: schema.design.clone(),
+            outcome,
+            shape: settings.shape(&schema.design),
+            binary: settings.coding,
+            leaf: settings.leaf(),
+            class_weight: schema.class_weight.clone(),
+            counts: schema.counts.clone(),
+            y_mean: schema.y_mean.clone(),
+            y_scale: schema.y_scale.clone(),
             map_penalty: settings.map_penalty,
             tol: settings.tol,
-            design: design.clone(),
+            anneal: settings.anneal,
+            search: settings.search(outcome)?,
+        })
+    }
+
+    /// Refuses what would take gigabytes, and bounds that do not fit the tree.
+    fn check_size(&self) -> Result<()> {
+        let program = &self.program;
+        let dim = program.design.dim();
+        let structures = match &program.search.policy {
+            Policy::All(structures) => structures.clone(),
+            Policy::Compressive { classes, largest, .. } => vec![Structure::Subclasses(vec![*largest; *classes])],
+            Policy::GreedySubclasses { classes, .. } => vec![Structure::Subclasses(vec![1; *classes])],
+            Policy::GreedyExperts { .. } => vec![Structure::Experts(1)],
+        };
+        for structure in structures {
+            let tree = structure.tree(program.outcome, program.binary);
+            if program.shape.bound == Bound::Jj
+                && let Some(wide) = tree.nodes.iter().find(|n| n.children.len() > 2)
+            {
+                let allowed =
+                    format!("`tilted`, `double` or `bohning`: {} has a node of {} children", structure.describe(), wide.children.len());
+                return Err(Error::setting("bound", "jj", allowed));
+            }
+            let narrow = program.shape.covariance.is_some_and(Covariance::needs_products);
+            if narrow && tree.nodes.iter().any(|n| n.coding == tree::Coding::Logistic) {
+                let text = self.settings.covariance.text();
+                return Err(Error::setting("covariance", text, "`joint` or `child` where a gate has coding `logistic`"));
+            }
+            let layout: Layout = program.layout(&tree);
+            // the precisions of a joint covariance have more numbers than the forms of its rows
+            let joint = layout
+                .nodes
+                .iter()
+                .map(|n| if n.covariance == Covariance::Joint { (n.units * dim).saturating_mul(n.units * dim) } else { 0 });
+            let numbers = layout.matrices.max(joint.max().unwrap_or(0));
+            if numbers > MOST_NUMBERS {
+                let advice = match vb::covariance_of(&layout) {
+                    Covariance::Joint => "set `covariance` to `child` or `diag`, or select columns first",
+                    Covariance::Child | Covariance::Shared => "set `covariance` to `diag`, or select columns first",
+                    _ => "select columns first",
+                };
+                return Err(Error::Unfit(format!(
+                    "{} covariance matrices of {} weight vectors of {dim} columns are too large: {advice}",
+                    vb::covariance_of(&layout).text(),
+                    layout.units,
+                )));
+            }
         }
+        Ok(())
+    }
+
+    /// The states of all chains, for what needs them together.
+    fn states(chains: &[Piece]) -> Result<Vec<State>> {
+        chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect()
     }
 }
 
@@ -336,13 +391,13 @@ impl Fit for SoftmaxFit {
         &self.program
     }
 
-    /// The start is the one maximum of a concave function, so there is nothing to restart from.
     fn chains(&self) -> u32 {
-        1
+        self.program.search.first().len() as u32
     }
 
+    /// One sweep more than the ascent: the first one looks for its start.
     fn schedule(&self) -> Schedule {
-        Schedule::Ascend { max_sweeps: self.settings.max_iter }
+        Schedule::Ascend { max_sweeps: self.settings.max_iter + 1 }
     }
 
     fn schema(&self) -> Result<Vec<u8>> {
@@ -354,12 +409,20 @@ impl Fit for SoftmaxFit {
     }
 
     fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
-        let Some(piece) = chains.first() else {
-            return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
-        };
-        let state = saved_global::<Vb>(&piece.checkpoint)?;
-        let alpha = self.program.prior.group_means(&state.node.rates);
-        Ok(Box::new(SoftmaxPosterior::new(&self.schema, &self.settings, alpha, &state, piece.sweeps)?))
+        let states = Self::states(chains)?;
+        Ok(Box::new(SoftmaxPosterior::chosen(&self.program, &self.schema, &self.settings, &states)?))
+    }
+
+    fn candidates(&self, chains: &[Piece]) -> Result<Vec<Box<dyn Posterior>>> {
+        let states = Self::states(chains)?;
+        let table = self.program.search.table(&states);
+        table
+            .iter()
+            .map(|c| {
+                let posterior = SoftmaxPosterior::new(&self.program, &self.schema, &self.settings, &states[c.chain], c.chain)?;
+                Ok(Box::new(posterior) as Box<dyn Posterior>)
+            })
+            .collect()
     }
 }
 

@@ -1,152 +1,205 @@
-//! What the fit says: class probabilities, coefficients in the user's units, how tight and how far the ascent went.
-//!
-//! A softmax does not change when all classes get the same weights added, so weights are reported as contrasts: for two classes the log-odds
-//! of the second against the first, for more each class against the mean of all classes.
+//! What a fit says of rows (probabilities, real outcomes, shares of components), and how it was chosen.
 
 use serde::{Deserialize, Serialize};
 
-use super::expect::{Logits, MonteCarlo, Probit};
-use super::node::{Covariance, Node};
-use super::tilted::softmax;
-use super::vb::{Outcome, State};
-use super::{NAME, Schema, Settings};
-use crate::data::Dataset;
-use crate::data::design::{PanelScratch, packed_len};
-use crate::linalg::dot;
-use crate::model::{ClassProbabilities, NamedArray, Posterior, Summary, check_prediction_rows, choose_method, for_panels};
+use super::expect::{Method, TreeExpect};
+use super::layout::Layout;
+use super::node::Node;
+use super::pass::View;
+use super::score::{Criterion, Scores, components};
+use super::search::{Candidate, Search};
+use super::tree::{Leaf, Structure, Tree};
+use super::vb::{Standing, State, Vb};
+use super::{Inference, NAME, Schema, Settings};
+use crate::data::design::PanelScratch;
+use crate::data::{Dataset, Target};
+use crate::dist::StudentT;
+use crate::model::{
+    ClassProbabilities, NamedArray, Posterior, RealPrediction, Responsibilities, Selection, Summary, check_prediction_rows, choose_method,
+    for_panels,
+};
 use crate::run::state;
+use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
 const SAVED: &str = "softmax posterior";
 const METHODS: &[&str] = &["probit", "mc", "map"];
-/// z of a central 90 % interval.
-const Z90: f64 = 1.644_853_626_951_472_6;
-
 /// q of the weights, with all that predictions need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoftmaxPosterior {
-    schema: Schema,
-    settings: Settings,
-    covariance: Covariance,
-    /// Means of the design weights, K×D.
-    mean: Vec<f64>,
-    /// Blocks of their covariance as packed forms.
-    forms: Vec<f64>,
-    /// Mean of each group of precisions.
-    alpha: Vec<f64>,
-    elbo: f64,
-    sweeps: u64,
-    outcome: Outcome,
-    key: u64,
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) structure: Structure,
+    pub(super) tree: Tree,
+    /// Factors of the nodes; without variance where the fit is a point.
+    pub(super) nodes: Vec<Node>,
+    /// Covariance of the units of each node, as packed forms; empty where the fit is a point.
+    pub(super) unit_forms: Vec<Vec<f64>>,
+    pub(super) view: View<'static>,
+    /// Shape and rates of the noise precision of each Gaussian leaf.
+    pub(super) noise: Vec<(f64, Vec<f64>)>,
+    /// Mean of each group of precisions, node after node.
+    pub(super) alpha: Vec<f64>,
+    pub(super) scores: Option<Scores>,
+    /// Penalised log likelihood of the maximum it started at.
+    pub(super) maximum: Option<f64>,
+    pub(super) bound: f64,
+    pub(super) sweeps: u64,
+    pub(super) standing: Standing,
+    pub(super) key: u64,
+    /// Number of the chain it is from.
+    pub(super) chain: usize,
+    /// The structures it was chosen from.
+    pub(super) table: Vec<Candidate>,
+    /// Chains of the whole run.
+    pub(super) chains: usize,
+    /// Whether every chain of the run has finished.
+    pub(super) complete: bool,
 }
 
 impl SoftmaxPosterior {
-    pub(super) fn new(schema: &Schema, settings: &Settings, alpha: Vec<f64>, state: &State, sweeps: u64) -> Result<Self> {
-        let node: &Node = &state.node;
-        let moments =
-            node.moments().map_err(|e| Error::Numerical { what: "the covariance of the weights", sweep: sweeps, detail: e.to_string() })?;
-        Ok(Self {
+    /// The posterior of the best structure; of the best state so far, if none is done.
+    pub(super) fn chosen(program: &Vb, schema: &Schema, settings: &Settings, states: &[State]) -> Result<Self> {
+        let table = program.search.table(states);
+        let ended = program.search.best(&table).map(|b| table[b].chain);
+        let usable = |s: &State| s.job.fold.is_none() && (s.q.is_some() || s.maximum.is_some());
+        let started = || (0..states.len()).filter(|i| usable(&states[*i])).max_by(|a, b| rank(&states[*a]).total_cmp(&rank(&states[*b])));
+        let Some(chain) = ended.or_else(started) else {
+            return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
+        };
+        let mut posterior = Self::new(program, schema, settings, &states[chain], chain)?;
+        posterior.table = table;
+        posterior.chains = states.len();
+        posterior.complete = states.iter().all(State::done);
+        Ok(posterior)
+    }
+
+    /// The posterior of one chain.
+    pub(super) fn new(program: &Vb, schema: &Schema, settings: &Settings, state: &State, chain: usize) -> Result<Self> {
+        let failed = |detail: String| Error::Numerical { what: "the covariance of the weights", sweep: state.ascents, detail };
+        let layout = program.predicting(&state.tree);
+        let mut out = Self {
             schema: schema.clone(),
             settings: settings.clone(),
-            covariance: node.covariance,
-            mean: node.mean.clone(),
-            forms: moments.forms,
-            alpha,
-            elbo: state.bound,
-            sweeps,
-            outcome: state.outcome,
+            structure: state.job.structure.clone(),
+            tree: state.tree.clone(),
+            nodes: Vec::new(),
+            unit_forms: Vec::new(),
+            view: View::default(),
+            noise: Vec::new(),
+            alpha: Vec::new(),
+            scores: state.scores.clone(),
+            maximum: state.maximum.as_ref().map(|m| m.value),
+            bound: state.bound,
+            sweeps: state.ascents,
+            standing: state.standing,
             key: state.key,
-        })
+            chain,
+            table: Vec::new(),
+            chains: 1,
+            complete: state.done(),
+        };
+        if let Some(q) = &state.q {
+            let moments = q.moments(&layout, &state.basis, 1.0).map_err(|e| failed(e.to_string()))?;
+            out.view = q.view(&layout, &moments, &state.basis, 1.0, None);
+            out.noise = q.leaves.iter().map(|l| (l.shape, l.rates.clone())).collect();
+            out.alpha = q.nodes.iter().zip(&layout.nodes).flat_map(|(n, l)| l.prior.group_means(&n.rates, 1.0)).collect();
+            for node in &q.nodes {
+                out.unit_forms.push(node.unit_forms(&state.basis).map_err(|e| failed(e.to_string()))?);
+            }
+            out.nodes.clone_from(&q.nodes);
+        } else if let Some(maximum) = &state.maximum {
+            let q = program.factors_at(&layout, &maximum.at, 1.0);
+            let forms = vec![0.0; layout.matrices];
+            let noise: Vec<f64> = vec![0.0; layout.gaussians() * (1 + layout.outputs)];
+            let mean: Vec<f64> = maximum.at[..layout.vectors() * layout.dim].to_vec();
+            out.view = View { mean: mean.into(), forms: forms.into(), noise: noise.into(), basis: Vec::new().into(), ..View::default() };
+            // so many degrees of freedom that the noise is Gaussian
+            out.noise = q.leaves.iter().map(|l| (1e12, l.rates.iter().map(|r| 1e12 * r / l.shape).collect())).collect();
+            out.nodes = q.nodes;
+        }
+        Ok(out)
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
         Ok(state::unseal(SAVED, saved)?)
     }
 
-    /// Lower bound on the log evidence.
+    /// Lower bound on the log evidence; the penalised log likelihood of a point.
     pub fn elbo(&self) -> f64 {
-        self.elbo
+        self.bound
     }
 
-    fn children(&self) -> usize {
-        self.schema.classes.len()
+    pub(super) fn point(&self) -> bool {
+        self.unit_forms.is_empty() && self.settings.inference == Inference::Map
     }
 
-    /// Mean and standard deviation of Σ_c weight_c · lᵀw_c for a direction l of the design space.
-    fn contrast(&self, direction: &[f64], weight: &[f64]) -> (f64, f64) {
-        let (dim, len) = (direction.len(), packed_len(direction.len()));
-        let mean = self.mean.chunks_exact(dim).zip(weight).map(|(w, a)| a * dot(w, direction)).sum();
-        // all directions but the intercept's have one entry: reading whole forms would cost O(D²) a coefficient
-        let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
-        let products: Vec<(usize, f64)> = (used.iter().enumerate())
-            .flat_map(|(n, &i)| used[..=n].iter().map(move |&j| (packed_len(i) + j, direction[i] * direction[j])))
-            .collect();
-        let form = |k: usize| products.iter().map(|&(at, product)| self.forms[k * len + at] * product).sum::<f64>();
-        let mut variance = 0.0;
-        for (c, a) in weight.iter().enumerate() {
-            variance += a * a * form(self.covariance.diagonal(c));
-            if self.covariance == Covariance::Joint {
-                for (d, b) in weight[..c].iter().enumerate() {
-                    variance += 2.0 * a * b * form(packed_len(c) + d);
-                }
+    pub(super) fn layout(&self) -> Layout {
+        let shape = self.settings.shape(&self.schema.design);
+        Layout::for_prediction(&self.tree, &shape, self.schema.outcome(), self.schema.design.dim())
+    }
+
+    fn method(&self, method: &str) -> Result<Method> {
+        let chosen = Method::of(choose_method(method, METHODS)?);
+        Ok(if self.point() { Method::Map } else { chosen })
+    }
+
+    /// Calls `f(row, m, v)` for every row, with the means of its vectors and its forms.
+    fn for_rows(
+        &self,
+        data: &Dataset<'_>,
+        layout: &Layout,
+        averaged: bool,
+        mut f: impl FnMut(usize, &mut [f64], &mut [f64]),
+    ) -> Result<()> {
+        check_prediction_rows(data, self.width(), self.columns())?;
+        let (vectors, forms) = (layout.vectors(), layout.forms);
+        let (mut m, mut v) = (Vec::new(), Vec::new());
+        let mut scratch = super::pass::Scratch::default();
+        let mut panels = PanelScratch::default();
+        let averaged = averaged && !self.point();
+        for_panels(data.x.view(), |first, count, x| {
+            m.resize(x.rows() * vectors, 0.0);
+            v.clear();
+            v.resize(x.rows() * forms, 0.0);
+            let mut panel = self.schema.design.panel(x, &mut panels);
+            panel.mul_t(&self.view.mean, vectors, &mut m);
+            if averaged {
+                scratch.quadratics(&mut panel, layout, &self.view, &mut v);
             }
-        }
-        (mean, variance.max(0.0).sqrt())
+            for i in 0..count {
+                f(first + i, &mut m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
+            }
+        });
+        Ok(())
     }
 
-    /// Directions in the design space whose coordinates are the user's coefficients, the intercept last.
-    fn directions(&self) -> Vec<Vec<f64>> {
-        let d = &self.schema.design;
-        let (kept, dim) = (d.kept.len(), d.dim());
-        let mut out: Vec<Vec<f64>> = (0..kept)
-            .map(|j| {
-                let mut l = vec![0.0; dim];
-                l[j] = 1.0 / d.scale[j];
-                l
+    /// Student's t of every leaf and output for a row.
+    fn leaf_densities(&self, layout: &Layout, m: &[f64], v: &[f64]) -> Vec<StudentT> {
+        let outputs = layout.outputs;
+        (0..layout.gaussians() * outputs)
+            .map(|at| {
+                let (leaf, q) = (at / outputs, at % outputs);
+                let (shape, rates) = &self.noise[leaf];
+                let spread = 1.0 + v[layout.leaf_form() + leaf].max(0.0);
+                let scale = self.schema.y_scale[q];
+                StudentT {
+                    freedom: 2.0 * shape,
+                    location: self.schema.y_mean[q] + scale * m[layout.units + at],
+                    scale: scale * (rates[q] / shape * spread).sqrt(),
+                }
             })
-            .collect();
-        let mut l = vec![0.0; dim];
-        for j in 0..kept {
-            l[j] = -d.mean[j] / d.scale[j];
-        }
-        if d.intercept {
-            l[kept] = 1.0;
-        }
-        out.push(l);
-        out
+            .collect()
     }
 
-    /// Weights of the contrast of class c against the mean of all.
-    fn against_mean(&self, c: usize) -> Vec<f64> {
-        let s = self.children();
-        (0..s).map(|k| f64::from(k == c) - 1.0 / s as f64).collect()
+    fn search(&self) -> Result<Search> {
+        self.settings.search(self.schema.outcome())
     }
+}
 
-    fn column_name(&self, j: usize) -> String {
-        self.schema.columns.get(j).cloned().unwrap_or_else(|| format!("x{j}"))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let sweeps = self.sweeps;
-        let mut notes = vec![match self.outcome {
-            Outcome::Converged => format!("converged: sweep {sweeps} gained less than the tolerance {}", self.settings.tol),
-            Outcome::NoStepLeft => format!("converged: in sweep {sweeps} no step, however short, raised the bound any more"),
-            Outcome::Running => format!(
-                "not converged: the bound was still rising by more than the tolerance {} after {sweeps} sweep(s); raise `max_iter`",
-                self.settings.tol
-            ),
-            Outcome::Numerical => format!(
-                "stopped for numerical reasons: the bound was no longer finite in sweep {sweeps}, and the state before it was kept; \
-                 standardise the columns"
-            ),
-        }];
-        if self.settings.bound == super::Bound::Double {
-            notes.push(
-                "the double bound is loose by up to one nat a row and overstates log-odds: use `bound = tilted` for probabilities".into(),
-            );
-        }
-        notes
-    }
+/// How far a state has come: ascents before starts, then by objective.
+fn rank(state: &State) -> f64 {
+    if state.q.is_some() { state.bound } else { f64::MIN.max(state.bound) - 1e300 }
 }
 
 impl Posterior for SoftmaxPosterior {
@@ -170,126 +223,193 @@ impl Posterior for SoftmaxPosterior {
         METHODS
     }
 
+    fn outputs(&self) -> usize {
+        self.schema.y_mean.len()
+    }
+
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
-        let method = choose_method(method, METHODS)?;
-        check_prediction_rows(data, self.width(), self.columns())?;
-        let (s, k) = (self.children(), self.covariance.blocks(self.children()));
-        let design = &self.schema.design;
-        let mut probability = vec![0.0; s * data.rows()];
-        let mut deviation = vec![0.0; if method == "mc" { s * data.rows() } else { 0 }];
-        let (mut scratch, mut m, mut v) = (PanelScratch::default(), Vec::new(), Vec::new());
-        let mut probit = Probit::default();
-        let mut monte_carlo = (method == "mc").then(|| MonteCarlo::new(self.key, s));
-        for_panels(data.x.view(), |first, count, x| {
-            m.resize(x.rows() * s, 0.0);
-            let mut panel = design.panel(x, &mut scratch);
-            panel.mul_t(&self.mean, s, &mut m);
-            if method != "map" {
-                v.resize(x.rows() * k, 0.0);
-                panel.quadratics(&self.forms, k, &mut v);
-            }
-            for i in 0..count {
-                let m = &mut m[i * s..(i + 1) * s];
-                let at = (first + i) * s..(first + i + 1) * s;
-                if method == "map" {
-                    softmax(m);
-                    probability[at].copy_from_slice(m);
-                    continue;
-                }
-                let v = &mut v[i * k..(i + 1) * k];
-                for c in 0..s {
-                    let at = self.covariance.diagonal(c);
-                    v[at] = v[at].max(0.0);
-                }
-                let logits = Logits { m, v, covariance: self.covariance };
-                match &mut monte_carlo {
-                    Some(draws) => draws.expect(logits, &mut probability[at.clone()], &mut deviation[at]),
-                    None => probit.expect(logits, &mut probability[at]),
-                }
-            }
-        });
-        if let Some(at) = probability.iter().position(|p| !p.is_finite()) {
-            return Err(Error::Unfit(format!("row {}: its values are too large to compute with", at / s + 1)));
+        let asked = choose_method(method, METHODS)?;
+        let method = self.method(asked)?;
+        if self.outputs() > 0 {
+            return Err(Error::Unfit("the model was fitted to real outcomes: it predicts no classes".into()));
         }
-        Ok(ClassProbabilities { probability, deviation: (method == "mc").then_some(deviation) })
+        let layout = self.layout();
+        let k = self.schema.classes.len();
+        let mut probability = vec![0.0; k * data.rows()];
+        let mut deviation = vec![0.0; if asked == "mc" { k * data.rows() } else { 0 }];
+        let mut expect = TreeExpect::new(&layout, method, self.key);
+        self.for_rows(data, &layout, method != Method::Map, |row, m, v| {
+            let at = row * k..(row + 1) * k;
+            let spread = if method == Method::MonteCarlo { &mut deviation[at.clone()] } else { &mut [] };
+            expect.classes(&layout, method, m, v, &mut probability[at], spread);
+        })?;
+        if let Some(at) = probability.iter().position(|p| !p.is_finite()) {
+            return Err(Error::Unfit(format!("row {}: its values are too large to compute with", at / k + 1)));
+        }
+        Ok(ClassProbabilities { probability, deviation: (asked == "mc").then_some(deviation) })
+    }
+
+    fn predict_real(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
+        let method = self.method(method)?;
+        let outputs = self.outputs();
+        if outputs == 0 {
+            return Err(Error::Unfit("the model was fitted to classes: it predicts no real outcomes".into()));
+        }
+        if let Some(level) = levels.iter().find(|l| !(**l > 0.0 && **l < 1.0)) {
+            return Err(Error::setting("quantiles", level, "numbers between 0 and 1"));
+        }
+        let given = match &data.target {
+            Target::Real { width, values } if *width == outputs => Some(values),
+            _ => None,
+        };
+        let layout = self.layout();
+        let n = data.rows() * outputs;
+        let mut out = RealPrediction {
+            mean: vec![0.0; n],
+            deviation: vec![0.0; n],
+            quantiles: vec![vec![0.0; n]; levels.len()],
+            ln_density: given.map(|_| vec![0.0; data.rows()]),
+        };
+        let mut expect = TreeExpect::new(&layout, method, self.key);
+        self.for_rows(data, &layout, true, |row, m, v| {
+            let leaves = self.leaf_densities(&layout, m, v);
+            let shares = expect.leaves(&layout, method, m, v);
+            for q in 0..outputs {
+                let at = row * outputs + q;
+                let of_leaf = |leaf: usize| leaves[leaf * outputs + q];
+                let mean: f64 = shares.iter().enumerate().map(|(leaf, p)| p * of_leaf(leaf).location).sum();
+                let second = |(leaf, p): (usize, &f64)| p * (of_leaf(leaf).variance() + (of_leaf(leaf).location - mean).powi(2));
+                out.mean[at] = mean;
+                out.deviation[at] = shares.iter().enumerate().filter(|(_, p)| **p > 0.0).map(second).sum::<f64>().sqrt();
+                for (quantiles, level) in out.quantiles.iter_mut().zip(levels) {
+                    quantiles[at] = quantile(*level, shares, &of_leaf);
+                }
+            }
+            if let (Some(values), Some(density)) = (given, &mut out.ln_density) {
+                let term = |(leaf, p): (usize, &f64)| {
+                    p.ln() + (0..outputs).map(|q| leaves[leaf * outputs + q].ln_pdf(values[row * outputs + q])).sum::<f64>()
+                };
+                density[row] = log_sum_exp(&shares.iter().enumerate().map(term).collect::<Vec<_>>());
+            }
+        })?;
+        if let Some(at) = out.mean.iter().position(|p| !p.is_finite()) {
+            return Err(Error::Unfit(format!("row {}: its values are too large to compute with", at / outputs + 1)));
+        }
+        Ok(out)
+    }
+
+    fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
+        let layout = self.layout();
+        let (of, count) = components(&layout, &self.structure);
+        let mut share = vec![0.0; data.rows() * count];
+        let mut expect = TreeExpect::new(&layout, if self.point() { Method::Map } else { Method::Probit }, self.key);
+        let method = if self.point() { Method::Map } else { Method::Probit };
+        // a class that the model does not know says nothing
+        let codes: Option<Vec<Option<u32>>> = match &data.target {
+            Target::Classes(c) if self.outputs() == 0 => {
+                let known = c.names.iter().map(|n| self.schema.classes.iter().position(|k| k == n).map(|p| p as u32)).collect::<Vec<_>>();
+                Some(c.codes.iter().map(|code| known[*code as usize]).collect())
+            }
+            _ => None,
+        };
+        let outcomes = match &data.target {
+            Target::Real { width, values } if self.outputs() > 0 && *width == self.outputs() => Some(values),
+            _ => None,
+        };
+        self.for_rows(data, &layout, true, |row, m, v| {
+            let densities = outcomes.map(|values| {
+                let outputs = layout.outputs;
+                let leaves = self.leaf_densities(&layout, m, v);
+                let sum = |leaf: usize| (0..outputs).map(|q| leaves[leaf * outputs + q].ln_pdf(values[row * outputs + q])).sum::<f64>();
+                (0..layout.gaussians()).map(sum).collect::<Vec<f64>>()
+            });
+            let top = densities.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+            let class = codes.as_ref().and_then(|c| c[row]);
+            let mut leaf: Vec<f64> = expect.leaves(&layout, method, m, v).to_vec();
+            for (number, p) in leaf.iter_mut().enumerate() {
+                if let Some(densities) = &densities {
+                    *p *= (densities[number] - top).exp();
+                } else if class.is_some_and(|c| layout.leaves[number] != Leaf::Class(c)) {
+                    *p = 0.0;
+                }
+            }
+            let total: f64 = leaf.iter().sum();
+            for (component, p) in of.iter().zip(&leaf) {
+                share[row * count + component] += if total > 0.0 { p / total } else { 1.0 / leaf.len() as f64 };
+            }
+        })?;
+        Ok(Responsibilities { names: self.component_names(count), share })
+    }
+
+    fn selection(&self) -> Option<Selection> {
+        let search = self.search().ok()?;
+        let chosen = search.best(&self.table)?;
+        let figures = [Criterion::Elbo, Criterion::ElboSym, Criterion::ElboTight, Criterion::Paper, Criterion::Bic, Criterion::Cv];
+        let mut headings: Vec<String> = figures.iter().map(|c| c.word().to_string()).collect();
+        headings.extend(["elbo-tight se", "cv error", "ln symmetries", "ln effective"].map(String::from));
+        let row = |c: &Candidate| {
+            let s = &c.scores;
+            let mut values: Vec<Option<f64>> = figures.iter().map(|f| s.get(*f)).collect();
+            values.extend([s.tight.map(|t| t.1), s.held_out.map(|h| h.errors / h.weight), Some(s.ln_symmetries), Some(s.ln_effective)]);
+            (if c.trial { format!("{} (tried)", c.structure.describe()) } else { c.structure.describe() }, values)
+        };
+        let rows: Vec<_> = self.table.iter().map(row).collect();
+        let word = search.criterion.word();
+        let value = |i: usize| self.table[i].scores.get(search.criterion);
+        let mut others: Vec<usize> = (0..self.table.len()).filter(|i| *i != chosen).collect();
+        others.sort_by(|a, b| value(*b).unwrap_or(f64::NEG_INFINITY).total_cmp(&value(*a).unwrap_or(f64::NEG_INFINITY)));
+        let name = self.table[chosen].structure.describe();
+        let mut reason = match (others.first().and_then(|o| value(*o).map(|v| (*o, v))), value(chosen)) {
+            (Some((other, next)), Some(best)) => format!(
+                "{name} was chosen of {} structures: its {word} {best:.3} is {:.3} above that of {}",
+                self.table.len(),
+                best - next,
+                self.table[other].structure.describe()
+            ),
+            _ => format!("{name} is the only structure that was fitted"),
+        };
+        if !self.complete {
+            reason.push_str("; the search is not finished: resume it");
+        }
+        Some(Selection { headings, rows, chosen, criterion: word.into(), reason })
     }
 
     fn summary(&self) -> Summary {
-        let classes = &self.schema.classes;
-        let counts: Vec<String> = classes.iter().zip(&self.schema.counts).map(|(name, n)| format!("{name} {n}")).collect();
-        let two = classes.len() == 2;
-        let table = if two {
-            format!("log-odds of `{}` against `{}`, for one unit of a column", classes[1], classes[0])
-        } else {
-            "log-odds of a class against the mean of all classes, for one unit of a column".to_string()
-        };
-        let alpha = match self.settings.precision {
-            super::Precision::Fixed => format!("fixed at {}", self.settings.prior_precision),
-            _ if self.alpha.is_empty() => "given for the bias; there is nothing else".to_string(),
-            p => {
-                let (low, high) = self.alpha.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &a| (l.min(a), h.max(a)));
-                if self.alpha.len() == 1 { format!("{}: {low:.4}", p.word()) } else { format!("{}: {low:.4} to {high:.4}", p.word()) }
-            }
-        };
-        let mut rows = Vec::new();
-        let directions = self.directions();
-        let names = self.schema.design.kept.iter().map(|&j| self.column_name(j as usize)).chain(["(intercept)".to_string()]);
-        for (name, direction) in names.zip(&directions) {
-            let mut push = |name: String, weight: &[f64]| {
-                let (mean, sd) = self.contrast(direction, weight);
-                rows.push((name, vec![mean, sd, mean - Z90 * sd, mean + Z90 * sd]));
-            };
-            if two {
-                push(name, &[-1.0, 1.0]);
-            } else {
-                for (c, class) in classes.iter().enumerate() {
-                    push(format!("{name} [{class}]"), &self.against_mean(c));
-                }
-            }
-        }
-        Summary {
-            facts: vec![
-                ("model".into(), format!("softmax: {} classes, variational Bayes", classes.len())),
-                ("classes".into(), counts.join(", ")),
-                ("bound".into(), self.settings.bound.word().into()),
-                ("covariance".into(), self.covariance.word().into()),
-                ("precision".into(), alpha),
-                ("elbo".into(), format!("{:.4}", self.elbo)),
-                ("sweeps".into(), self.sweeps.to_string()),
-                ("table".into(), table),
-            ],
-            headings: ["mean", "sd", "5%", "95%"].map(String::from).to_vec(),
-            rows,
-            converged: matches!(self.outcome, Outcome::Converged | Outcome::NoStepLeft),
-            notes: self.notes(),
-        }
+        self.report()
     }
 
     fn arrays(&self) -> Vec<NamedArray> {
-        let (s, width) = (self.children(), self.width());
-        let (mut coef, mut coef_sd) = (vec![0.0; s * width], vec![0.0; s * width]);
-        let (mut intercept, mut intercept_sd) = (vec![0.0; s], vec![0.0; s]);
-        let directions = self.directions();
-        for c in 0..s {
-            let weight = self.against_mean(c);
-            for (&j, direction) in self.schema.design.kept.iter().zip(&directions) {
-                // columns left out as constant have coefficient 0
-                (coef[c * width + j as usize], coef_sd[c * width + j as usize]) = self.contrast(direction, &weight);
-            }
-            (intercept[c], intercept_sd[c]) = self.contrast(&directions[directions.len() - 1], &weight);
-        }
-        let vector = |name, values: Vec<f64>| NamedArray { name, shape: vec![values.len()], values };
-        vec![
-            NamedArray { name: "coef", shape: vec![s, width], values: coef },
-            vector("intercept", intercept),
-            NamedArray { name: "coef_sd", shape: vec![s, width], values: coef_sd },
-            vector("intercept_sd", intercept_sd),
-            vector("alpha", self.alpha.clone()),
-            vector("elbo", vec![self.elbo]),
-        ]
+        self.named_arrays()
     }
 
     fn save(&self) -> Result<Vec<u8>> {
         Ok(state::seal(SAVED, self)?)
     }
+}
+
+/// Quantile of a mixture, by halving an interval that holds it.
+fn quantile(level: f64, shares: &[f64], leaf: &impl Fn(usize) -> StudentT) -> f64 {
+    let below = |x: f64| shares.iter().enumerate().map(|(l, p)| p * leaf(l).cdf(x)).sum::<f64>();
+    let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (l, _) in shares.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+        let t = leaf(l);
+        (lo, hi) = (lo.min(t.location - t.scale), hi.max(t.location + t.scale));
+    }
+    let mut width = hi - lo;
+    while below(lo) > level && width.is_finite() {
+        lo -= width;
+        width *= 2.0;
+    }
+    while below(hi) < level && width.is_finite() {
+        hi += width;
+        width *= 2.0;
+    }
+    for _ in 0..200 {
+        let middle = 0.5 * (lo + hi);
+        if middle <= lo || middle >= hi || (hi - lo) < 1e-12 * (1.0 + middle.abs()) {
+            break;
+        }
+        if below(middle) < level { lo = middle } else { hi = middle }
+    }
+    0.5 * (lo + hi)
 }

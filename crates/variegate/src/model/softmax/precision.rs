@@ -2,6 +2,7 @@
 //!
 //! Entry (c, j) of the weights is N(0, 1/α_g) with g its group and α_g ~ Gamma(a₀, rate b₀), or N(0, 1/α) with α given. Under q,
 //! α_g ~ Gamma(a_g, b_g) with a_g = a₀ + |g|/2 and b_g = b₀ + ½ Σ_g ⟨w²⟩. The bound needs E ln α = ψ(a) − ln b, never ln E α.
+//! At inverse temperature β (annealing; else 1) the density of q(α) is raised to β: a_g = β(a₀ + |g|/2 − 1) + 1, and b_g times β.
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -92,42 +93,35 @@ impl Prior {
     }
 
     /// a_g.
-    fn posterior_shape(&self, g: usize) -> f64 {
-        self.shape + 0.5 * self.sizes[g] as f64
+    fn posterior_shape(&self, g: usize, beta: f64) -> f64 {
+        beta * (self.shape + 0.5 * self.sizes[g] as f64 - 1.0) + 1.0
     }
 
     /// E α_g of each group.
-    pub fn group_means(&self, rates: &[f64]) -> Vec<f64> {
-        rates.iter().enumerate().map(|(g, b)| self.posterior_shape(g) / b).collect()
+    pub fn group_means(&self, rates: &[f64], beta: f64) -> Vec<f64> {
+        rates.iter().enumerate().map(|(g, b)| self.posterior_shape(g, beta) / b).collect()
     }
 
     /// E α of each entry.
-    pub fn means(&self, rates: &[f64]) -> Vec<f64> {
-        let groups = self.group_means(rates);
-        self.source
-            .iter()
-            .map(|s| match *s {
-                Source::Group(g) => groups[g],
-                Source::Given(alpha) => alpha,
-            })
-            .collect()
+    pub fn means(&self, rates: &[f64], beta: f64) -> Vec<f64> {
+        self.spread(&self.group_means(rates, beta))
     }
 
     /// b_g at its optimum, from ⟨w²⟩ of each entry.
-    pub fn best_rates(&self, squares: &[f64]) -> Vec<f64> {
-        let mut rates = vec![self.rate; self.groups()];
+    pub fn best_rates(&self, squares: &[f64], beta: f64) -> Vec<f64> {
+        let mut rates = vec![beta * self.rate; self.groups()];
         for (s, square) in self.source.iter().zip(squares) {
             if let Source::Group(g) = *s {
-                rates[g] += 0.5 * square;
+                rates[g] += 0.5 * beta * square;
             }
         }
         rates
     }
 
-    /// E ln p(W | α) − Σ_g KL( Gamma(a_g, b_g) ‖ Gamma(a₀, b₀) ), from ⟨w²⟩ of each entry.
-    pub fn terms(&self, rates: &[f64], squares: &[f64]) -> f64 {
-        let means = self.group_means(rates);
-        let logs: Vec<f64> = rates.iter().enumerate().map(|(g, b)| digamma(self.posterior_shape(g)) - b.ln()).collect();
+    /// E ln p(W | α) + Σ_g ( E ln p(α_g) + H[q(α_g)]/β ), from ⟨w²⟩ of each entry. For β = 1 the sum is −KL( q(α) ‖ p(α) ).
+    pub fn terms(&self, rates: &[f64], squares: &[f64], beta: f64) -> f64 {
+        let means = self.group_means(rates, beta);
+        let logs: Vec<f64> = rates.iter().enumerate().map(|(g, b)| digamma(self.posterior_shape(g, beta)) - b.ln()).collect();
         let ln_2pi = (2.0 * PI).ln();
         let mut sum = 0.0;
         for (s, square) in self.source.iter().zip(squares) {
@@ -139,15 +133,32 @@ impl Prior {
         }
         let (a0, b0) = (self.shape, self.rate);
         for (g, &b) in rates.iter().enumerate() {
-            let a = self.posterior_shape(g);
-            sum -= (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b.ln() - b0.ln()) + a * (b0 - b) / b;
+            let a = self.posterior_shape(g, beta);
+            sum -= gamma_divergence(a, b, a0, b0);
+            if beta != 1.0 {
+                sum += (1.0 / beta - 1.0) * (a - b.ln() + ln_gamma(a) + (1.0 - a) * digamma(a));
+            }
         }
         sum
     }
 
-    /// A precision for each entry from draws of the groups' ones; `gamma` draws from the prior, whose rate it is told.
-    pub fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
-        let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.rate)).collect();
+    /// A draw of the precision of each group from its conditional given the weights; `gamma` draws at a shape and a rate.
+    pub fn conditional(&self, weights: &[f64], mut gamma: impl FnMut(f64, f64) -> f64) -> Vec<f64> {
+        let squares: Vec<f64> = weights.iter().map(|w| w * w).collect();
+        self.best_rates(&squares, 1.0).iter().enumerate().map(|(g, b)| gamma(self.posterior_shape(g, 1.0), *b)).collect()
+    }
+
+    /// ln p(W | α) + ln p(α) for precisions of the groups and weights of all entries.
+    pub fn ln_density(&self, groups: &[f64], weights: &[f64]) -> f64 {
+        let entries: f64 =
+            self.spread(groups).iter().zip(weights).map(|(alpha, w)| 0.5 * (alpha.ln() - (2.0 * PI).ln() - alpha * w * w)).sum();
+        let (a, b) = (self.shape, self.rate);
+        let constant = if groups.is_empty() { 0.0 } else { a * b.ln() - ln_gamma(a) };
+        entries + groups.iter().map(|alpha| constant + (a - 1.0) * alpha.ln() - b * alpha).sum::<f64>()
+    }
+
+    /// The precision of each entry, given those of the groups.
+    pub fn spread(&self, groups: &[f64]) -> Vec<f64> {
         self.source
             .iter()
             .map(|s| match *s {
@@ -156,6 +167,17 @@ impl Prior {
             })
             .collect()
     }
+
+    /// A precision for each entry from draws of the groups' ones; `gamma` draws from the prior, whose rate it is told.
+    pub fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
+        let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.rate)).collect();
+        self.spread(&groups)
+    }
+}
+
+/// KL( Gamma(a, rate b) ‖ Gamma(a₀, rate b₀) ).
+pub fn gamma_divergence(a: f64, b: f64, a0: f64, b0: f64) -> f64 {
+    (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b.ln() - b0.ln()) + a * (b0 - b) / b
 }
 
 #[cfg(test)]
@@ -173,9 +195,21 @@ mod tests {
         assert_eq!(sizes(Precision::Node, Some(0.1)), [9]);
         assert_eq!(sizes(Precision::Feature, Some(0.1)), [3, 3, 3]);
         let fixed = Prior::new(Precision::Fixed, 2, 2, 1.0, 1.0, 7.0, Some(0.1));
-        assert_eq!(fixed.means(&[]), [7.0, 0.1, 7.0, 0.1]);
+        assert_eq!(fixed.means(&[], 1.0), [7.0, 0.1, 7.0, 0.1]);
         let feature = Prior::new(Precision::Feature, 2, 2, 1.0, 1.0, 7.0, None);
-        assert_eq!(feature.means(&[1.0, 4.0]), [2.0, 0.5, 2.0, 0.5]);
+        assert_eq!(feature.means(&[1.0, 4.0], 1.0), [2.0, 0.5, 2.0, 0.5]);
+    }
+
+    #[test]
+    fn the_density_is_that_of_normals_and_gammas() {
+        let prior = Prior::new(Precision::Feature, 2, 2, 1.5, 0.7, 1.0, Some(3.0));
+        let (weights, alpha) = ([0.3, -1.2, 2.0, 0.1], 0.8);
+        let normal = |w: f64, a: f64| 0.5 * (a.ln() - (2.0 * PI).ln() - a * w * w);
+        let sum = normal(0.3, alpha) + normal(-1.2, 3.0) + normal(2.0, alpha) + normal(0.1, 3.0);
+        let gamma = crate::dist::Gamma::new(1.5, 0.7).unwrap().ln_pdf(alpha);
+        assert!((prior.ln_density(&[alpha], &weights) - sum - gamma).abs() < 1e-12);
+        let fixed = Prior::new(Precision::Fixed, 1, 2, 1.0, 1.0, 2.0, None);
+        assert!((fixed.ln_density(&[], &weights[..2]) - normal(0.3, 2.0) - normal(-1.2, 2.0)).abs() < 1e-12);
     }
 
     /// The best rates maximise the terms, and at a₀, b₀ → ∞ with a₀/b₀ = α the prior is the fixed one.
@@ -183,18 +217,20 @@ mod tests {
     fn rates_are_optimal_and_the_limit_is_a_fixed_precision() {
         let prior = Prior::new(Precision::Child, 2, 3, 1.5, 0.7, 1.0, None);
         let squares = [0.3, 2.0, 0.1, 5.0, 0.4, 0.9];
-        let best = prior.best_rates(&squares);
-        let top = prior.terms(&best, &squares);
-        for g in 0..2 {
-            for factor in [0.9, 0.99, 1.01, 1.2] {
-                let mut other = best.clone();
-                other[g] *= factor;
-                assert!(prior.terms(&other, &squares) < top);
+        for beta in [1.0, 0.5] {
+            let best = prior.best_rates(&squares, beta);
+            let top = prior.terms(&best, &squares, beta);
+            for g in 0..2 {
+                for factor in [0.9, 0.99, 1.01, 1.2] {
+                    let mut other = best.clone();
+                    other[g] *= factor;
+                    assert!(prior.terms(&other, &squares, beta) < top);
+                }
             }
         }
         let sharp = Prior::new(Precision::Child, 2, 3, 2e8, 1e8, 1.0, None);
         let fixed = Prior::new(Precision::Fixed, 2, 3, 1.0, 1.0, 2.0, None);
-        let gap = sharp.terms(&sharp.best_rates(&squares), &squares) - fixed.terms(&[], &squares);
+        let gap = sharp.terms(&sharp.best_rates(&squares, 1.0), &squares, 1.0) - fixed.terms(&[], &squares, 1.0);
         assert!(gap.abs() < 1e-6, "{gap}");
     }
 }

@@ -11,7 +11,13 @@ pub const FITTING: f64 = 1e-6;
 /// The same where a itself is the answer.
 pub const REFINED: f64 = 1e-10;
 
-const MOST_STEPS: usize = 100;
+/// Most steps of a search.
+pub(super) const MOST_STEPS: usize = 100;
+
+/// Largest change of the logits by a step that ends the search: what is left is of the order of its square.
+pub(super) fn reach_of(tolerance: f64) -> f64 {
+    0.1 * tolerance.sqrt()
+}
 
 /// Covariance of the logits of a row.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +62,7 @@ impl Solver {
         let mut phi = self.evaluate(m, v);
         for _ in 0..MOST_STEPS {
             let Some((promise, reach)) = self.step(v) else { break };
-            if reach < 0.1 * tolerance.sqrt() || self.d.iter().all(|d| d.abs() < tolerance) {
+            if reach < reach_of(tolerance) || self.d.iter().all(|d| d.abs() < tolerance) {
                 // the last step is not evaluated any more: a + d is the softmax there up to the square of what the step does to the
                 // logits, and Φ is its quadratic model up to the cube
                 for ((p, a), d) in self.p.iter_mut().zip(&self.a).zip(&self.d) {

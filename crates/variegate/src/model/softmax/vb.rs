@@ -1,50 +1,76 @@
-//! Variational ascent for a softmax node.
+//! Variational ascent for a softmax tree.
 //!
-//! Given q(W), the variational parameters of each row are solved exactly, so one visit gives the bound L and everything the next step
-//! needs; the rows keep nothing. A sweep takes one step of the weights and precisions (`node.rs`) and visits the rows. With the
-//! tilted bound a step may overshoot: then it is taken back, halved and tried again, and the length that worked is remembered.
-//! L never falls beyond rounding.
+//! Given q(W), the variational parameters and shares of each row are solved exactly, so one visit gives the bound L and everything the
+//! next step needs. A sweep takes one step of all nodes (`node.rs`), leaves (`leaf.rs`) and precisions, and visits the rows. With the
+//! tilted bound a step may overshoot: then it is taken back, halved and tried again, and the length that worked is
+//! remembered. L never falls beyond rounding.
+//!
+//! A chain does one [`Job`]: a search for a maximum of the likelihood, an ascent from it, or both. Which jobs a run has, and which
+//! follow from the results of others, is decided in `search/`.
 
 use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::bound::{Bound, Solver};
-use super::map;
-use super::node::{Covariance, Moments, Node, NodeStats};
-use super::precision::Prior;
+use super::layout::{Layout, Shape};
+use super::leaf::{GaussianLeaf, LeafMoments, LeafPrior, LeafStats};
+use super::map::Objective;
+use super::node::{Covariance, Moments, Node, RowStats};
+use super::pass::{Ask, Fold, Local, Scratch, TreeStats, View};
+use super::products;
+use super::score::Scores;
+use super::search::Search;
+use super::starts::{self, Start};
+use super::tree::{Coding, Outcome, Structure, Tree};
 use crate::data::Design;
-use crate::data::design::{PanelScratch, packed_len, packed_rows};
-use crate::run::{Block, Draws, Program, Report, Rows, Stream, Sum, Tick};
+use crate::linalg::NotPositiveDefinite;
+use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
 
 /// Variance of each weight at the start: small, since the tilted bound is loose for large ones.
 const START_VARIANCE: f64 = 0.1;
 /// Below this a step is not worth another visit.
 const SHORTEST_STEP: f64 = 1e-4;
+/// Iterations of the search for a start.
+pub const SEARCH_ITERATIONS: usize = 500;
+/// Annealing: first inverse temperature, its growth, and the sweeps of a stage.
+const ANNEAL: (f64, f64, u32) = (0.5, 1.15, 10);
 
 /// The program.
 #[derive(Debug, Clone)]
 pub struct Vb {
     /// From raw rows to design rows.
     pub design: Design,
-    /// Number of classes.
-    pub children: usize,
-    /// Bound of the log-sum-exp.
-    pub bound: Bound,
-    /// Shape of the covariance.
-    pub covariance: Covariance,
-    /// Prior of the weights.
-    pub prior: Prior,
-    /// ρ of the start.
+    /// What leaves emit.
+    pub outcome: Outcome,
+    /// Bound, covariance and prior of nodes.
+    pub shape: Shape,
+    /// Coding of nodes with two children.
+    pub binary: Coding,
+    /// Prior of Gaussian leaves.
+    pub leaf: LeafPrior,
+    /// Factor of the weight of each class; empty for ones.
+    pub class_weight: Vec<f64>,
+    /// Total weight of the rows of each class, or of all rows for real outcomes.
+    pub counts: Vec<f64>,
+    /// Subtracted from each real outcome.
+    pub y_mean: Vec<f64>,
+    /// Divides each real outcome.
+    pub y_scale: Vec<f64>,
+    /// ρ of the search for a start.
     pub map_penalty: f64,
     /// Ascent ends when a sweep gains less than this (or than 1e-8 of the bound).
     pub tol: f64,
+    /// Whether ascents are annealed.
+    pub anneal: bool,
+    /// Which structures are tried, and how one is chosen.
+    pub search: Search,
 }
 
-/// How the ascent stands.
+/// How an ascent stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum Standing {
     /// Still rising.
     Running,
     /// The last sweep gained less than the tolerance.
@@ -55,171 +81,474 @@ pub enum Outcome {
     Numerical,
 }
 
-/// State between two sweeps.
+/// What a chain does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// q.
-    pub node: Node,
-    /// What the rows say of this q.
-    pub stats: NodeStats,
-    /// L of this q.
-    pub bound: f64,
-    /// Length of the last step.
-    pub step: f64,
-    /// How the ascent stands.
-    pub outcome: Outcome,
-    /// Names the random numbers of predictions that sample.
-    pub key: u64,
+pub struct Job {
+    /// The structure of the tree.
+    pub structure: Structure,
+    /// What the result is for.
+    pub role: Role,
+    /// Number of steps of a search that led to it.
+    pub generation: u32,
+    /// Where it begins.
+    pub start: Start,
+    /// Iterations of a search for the maximum of the likelihood; 0 for none.
+    pub search: usize,
+    /// Most sweeps of the ascent; 0 for none.
+    pub ascent: u64,
+    /// Rows it does without.
+    pub fold: Option<Fold>,
+    /// Whether criteria that need the rows are computed at its end.
+    pub score: bool,
 }
 
-/// What the rows are asked.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Ask<'a> {
-    /// Log likelihood and gradient at these weights.
-    Likelihood(Cow<'a, [f64]>),
-    /// Bound, gradient and curvature at this q: means, and covariances as packed forms.
-    Bound {
-        /// μ.
-        mean: Cow<'a, [f64]>,
-        /// Blocks of P⁻¹.
-        forms: Cow<'a, [f64]>,
+/// What the result of a job is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// One of several starts; the best go on.
+    Start,
+    /// The fit of a structure.
+    Fit,
+    /// A short try of a structure next to that of another chain.
+    Trial {
+        /// That chain.
+        parent: u32,
     },
 }
 
-/// Buffers of a visit.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    pub(super) panel: PanelScratch,
-    pub(super) m: Vec<f64>,
-    v: Vec<f64>,
-    slope: Vec<f64>,
-    curvature: Vec<f64>,
-    solver: Solver,
+/// A maximum of the likelihood.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Maximum {
+    /// The parameters, as `map.rs` lays them out.
+    pub at: Vec<f64>,
+    /// Penalised log likelihood.
+    pub value: f64,
+}
+
+/// q of all nodes and leaves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Factors {
+    /// Nodes of the tree.
+    pub nodes: Vec<Node>,
+    /// Gaussian leaves.
+    pub leaves: Vec<GaussianLeaf>,
+}
+
+/// State between two sweeps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// What the chain does.
+    pub job: Job,
+    /// The tree of its structure.
+    pub tree: Tree,
+    /// The maximum its ascent began at, once it was searched for.
+    pub maximum: Option<Maximum>,
+    /// Basis of low-rank covariances.
+    pub basis: Vec<f64>,
+    /// Curvature of Böhning's bound at the root, the same in every sweep.
+    pub root_curvature: Vec<f64>,
+    /// q, once the ascent has begun.
+    pub q: Option<Factors>,
+    /// What the rows say of this q.
+    pub stats: TreeStats,
+    /// L of this q, or the penalised log likelihood before there is one.
+    pub bound: f64,
+    /// Length of the last step.
+    pub step: f64,
+    /// Sweeps of the ascent so far.
+    pub ascents: u64,
+    /// Inverse temperature.
+    pub beta: f64,
+    /// Sweeps since it was last raised.
+    pub stage: u32,
+    /// How the ascent stands.
+    pub standing: Standing,
+    /// Names the random numbers of scores and predictions that sample.
+    pub key: u64,
+    /// The criteria, once the job is done.
+    pub scores: Option<Scores>,
+}
+
+/// What follows from the precisions of all nodes and leaves.
+#[derive(Debug, Clone)]
+pub struct TreeMoments {
+    /// Of the nodes.
+    pub nodes: Vec<Moments>,
+    /// Of the leaves.
+    pub leaves: Vec<LeafMoments>,
+}
+
+impl Factors {
+    /// Moments of all nodes and leaves.
+    pub fn moments(&self, layout: &Layout, basis: &[f64], beta: f64) -> Result<TreeMoments, NotPositiveDefinite> {
+        Ok(TreeMoments {
+            nodes: self.nodes.iter().zip(&layout.nodes).map(|(n, l)| n.moments(l, basis, beta)).collect::<Result<_, _>>()?,
+            leaves: self.leaves.iter().map(GaussianLeaf::moments).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What rows need to know.
+    pub fn view(&self, layout: &Layout, moments: &TreeMoments, basis: &[f64], beta: f64, fold: Option<Fold>) -> View<'static> {
+        let mean: Vec<f64> = self.nodes.iter().flat_map(|n| &n.mean).chain(self.leaves.iter().flat_map(|l| &l.mean)).copied().collect();
+        let nodes = moments.nodes.iter().zip(&layout.nodes).filter(|(_, l)| l.forms > 0).flat_map(|(m, _)| &m.forms);
+        let forms: Vec<f64> = nodes.chain(moments.leaves.iter().flat_map(|m| &m.form)).copied().collect();
+        let constants = self.leaves.iter().map(|l| (0..l.rates.len()).map(|q| l.constant(q)).sum::<f64>());
+        let precisions = self.leaves.iter().flat_map(|l| (0..l.rates.len()).map(|q| l.noise_precision(q)));
+        let noise: Vec<f64> = constants.chain(precisions).chain(self.leaves.iter().map(|l| l.shape)).collect();
+        View { mean: mean.into(), forms: forms.into(), noise: noise.into(), basis: basis.to_vec().into(), beta, fold }
+    }
+}
+
+impl State {
+    /// A chain that has its job still before it.
+    pub fn new(program: &Vb, job: Job) -> Self {
+        let tree = job.structure.tree(program.outcome, program.binary);
+        Self {
+            job,
+            tree,
+            maximum: None,
+            basis: Vec::new(),
+            root_curvature: Vec::new(),
+            q: None,
+            stats: TreeStats::default(),
+            bound: f64::NEG_INFINITY,
+            step: 1.0,
+            ascents: 0,
+            beta: 1.0,
+            stage: 0,
+            standing: Standing::Running,
+            key: 0,
+            scores: None,
+        }
+    }
+
+    /// Whether the job is done.
+    pub fn done(&self) -> bool {
+        self.standing != Standing::Running || (self.job.ascent > 0 && self.ascents >= self.job.ascent)
+    }
 }
 
 impl Vb {
-    /// L of a node, and what the rows say of it.
-    pub fn evaluate(&self, node: &Node, moments: &Moments, rows: &mut dyn Rows<Self>) -> Result<(f64, NodeStats)> {
-        let stats = rows.all(&Ask::Bound { mean: Cow::Borrowed(&node.mean), forms: Cow::Borrowed(&moments.forms) })?;
-        Ok((stats.value.0 + node.terms(&self.prior, moments), stats))
+    /// Layout of a tree.
+    pub fn layout(&self, tree: &Tree) -> Layout {
+        Layout::new(tree, &self.shape, self.outcome, self.design.dim())
     }
 
-    /// The state at given means, before the first sweep.
-    pub fn state_at(&self, mean: Vec<f64>, rows: &mut dyn Rows<Self>, key: u64) -> Result<State> {
-        let node = Node::new(self.children, self.design.dim(), self.covariance, mean, START_VARIANCE, &self.prior);
+    /// Layout of a tree for predictions.
+    pub fn predicting(&self, tree: &Tree) -> Layout {
+        Layout::for_prediction(tree, &self.shape, self.outcome, self.design.dim())
+    }
+
+    /// L of q, and what the rows say of it.
+    pub fn evaluate(
+        &self,
+        layout: &Layout,
+        state: &State,
+        q: &Factors,
+        moments: &TreeMoments,
+        rows: &mut dyn Rows<Self>,
+    ) -> Result<(f64, TreeStats)> {
+        let beta = state.beta;
+        let view = q.view(layout, moments, &state.basis, beta, state.job.fold);
+        let stats = rows.all(&Ask::Bound { tree: Cow::Borrowed(&state.tree), view })?;
+        let mut bound = stats.value.0;
+        for ((node, moments), l) in q.nodes.iter().zip(&moments.nodes).zip(&layout.nodes) {
+            bound += node.terms(l, moments, beta);
+            if l.forms == 0 {
+                // Σ_n ¼(S−1) x̃ᵀP⁻¹x̃ of Böhning's bound: all rows reach the root
+                let curved: f64 = moments.forms.iter().zip(&state.root_curvature).map(|(f, c)| f * c).sum();
+                bound -= 0.5 * l.units as f64 * curved;
+            }
+        }
+        for (leaf, moments) in q.leaves.iter().zip(&moments.leaves) {
+            bound += leaf.terms(moments, &self.leaf);
+        }
+        // a bound on the density of the outcomes as given, not as standardised
+        let rows_weight: f64 = if self.y_scale.is_empty() { 0.0 } else { self.counts.iter().sum() };
+        bound -= rows_weight * self.y_scale.iter().map(|s| s.ln()).sum::<f64>();
+        Ok((bound, stats))
+    }
+
+    /// One step of every node and leaf.
+    fn step(
+        &self,
+        layout: &Layout,
+        state: &State,
+        q: &mut Factors,
+        directions: &[f64],
+        rho: f64,
+    ) -> Result<TreeMoments, NotPositiveDefinite> {
+        let dim = layout.dim;
+        let stats = &state.stats;
+        let mut moments = TreeMoments { nodes: Vec::new(), leaves: Vec::new() };
+        for (node, l) in q.nodes.iter_mut().zip(&layout.nodes) {
+            let at = l.first_unit * dim..(l.first_unit + l.units) * dim;
+            let rows = RowStats {
+                curvature: if l.forms == 0 { &state.root_curvature } else { &stats.curvature.0[l.matrices.clone()] },
+                gradient: &stats.gradient.0[at.clone()],
+                direction: directions.get(at).unwrap_or(&[]),
+            };
+            moments.nodes.push(node.step(l, rows, rho, &state.basis, state.beta)?);
+        }
+        moments.leaves = self.update_leaves(layout, stats, q)?;
+        Ok(moments)
+    }
+
+    fn update_leaves(&self, layout: &Layout, stats: &TreeStats, q: &mut Factors) -> Result<Vec<LeafMoments>, NotPositiveDefinite> {
+        let (dim, outputs) = (layout.dim, layout.outputs);
+        let update = |(number, leaf): (usize, &mut GaussianLeaf)| {
+            let first = layout.units + number * outputs;
+            let rows = LeafStats {
+                weight: stats.shares.0[number],
+                gram: &stats.curvature.0[layout.leaf_matrix(number)],
+                gradient: &stats.gradient.0[first * dim..(first + outputs) * dim],
+                squares: &stats.squares.0[number * outputs..(number + 1) * outputs],
+            };
+            leaf.update(rows, &self.leaf)
+        };
+        q.leaves.iter_mut().enumerate().map(update).collect()
+    }
+
+    /// q around given parameters.
+    pub fn factors_at(&self, layout: &Layout, at: &[f64], beta: f64) -> Factors {
+        let (dim, outputs) = (layout.dim, layout.outputs);
+        let nodes = layout
+            .nodes
+            .iter()
+            .map(|l| Node::new(l, dim, at[l.first_unit * dim..(l.first_unit + l.units) * dim].to_vec(), START_VARIANCE, beta))
+            .collect();
+        let leaves = (0..layout.gaussians())
+            .map(|number| {
+                let mut leaf = GaussianLeaf::new(outputs, dim, &self.leaf);
+                let first = layout.units + number * outputs;
+                leaf.mean.copy_from_slice(&at[first * dim..(first + outputs) * dim]);
+                // as sure as a fair share of the rows would make it
+                leaf.shape += 0.5 * self.counts.iter().sum::<f64>() / layout.gaussians() as f64;
+                for q in 0..outputs {
+                    leaf.rates[q] = leaf.shape * (-at[layout.vectors() * dim + number * outputs + q]).exp();
+                }
+                leaf
+            })
+            .collect();
+        Factors { nodes, leaves }
+    }
+
+    /// Begins the ascent at given parameters.
+    pub fn begin_ascent(&self, layout: &Layout, state: &mut State, at: &[f64], rows: &mut dyn Rows<Self>) -> Result<()> {
+        if let Some(rank) = layout.rank() {
+            state.basis = products::basis(self, rank, rows)?;
+        }
+        if layout.nodes.first().is_some_and(|n| n.forms == 0) {
+            state.root_curvature = rows.all(&Ask::Gram { fold: state.job.fold })?.curvature.0;
+        }
+        state.beta = if self.anneal { ANNEAL.0 } else { 1.0 };
+        let mut q = self.factors_at(layout, at, state.beta);
         let numerical = |detail: String| Error::Numerical { what: "the start of the variational fit", sweep: 0, detail };
-        let moments = node.moments().map_err(|e| numerical(e.to_string()))?;
-        let (bound, stats) = self.evaluate(&node, &moments, rows)?;
-        if !bound.is_finite() {
-            return Err(numerical(format!("the bound is {bound}; standardise the columns, or bring the weights of rows nearer to 1")));
+        let mut moments = q.moments(layout, &state.basis, state.beta).map_err(|e| numerical(e.to_string()))?;
+        let mut found = self.evaluate(layout, state, &q, &moments, rows)?;
+        if !q.leaves.is_empty() {
+            moments.leaves = self.update_leaves(layout, &found.1, &mut q).map_err(|e| numerical(e.to_string()))?;
+            found = self.evaluate(layout, state, &q, &moments, rows)?;
         }
-        Ok(State { node, stats, bound, step: 1.0, outcome: Outcome::Running, key })
+        if !found.0.is_finite() {
+            return Err(numerical(format!("the bound is {}; standardise the columns, or bring the weights of rows nearer to 1", found.0)));
+        }
+        (state.bound, state.stats) = found;
+        state.q = Some(q);
+        Ok(())
     }
 
-    /// Bound of the rows of a block.
-    fn visit_bound(&self, mean: &[f64], forms: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> NodeStats {
-        let (s, dim) = (self.children, self.design.dim());
-        let k = self.covariance.blocks(s);
-        let Scratch { panel, m, v, slope, curvature, solver } = scratch;
-        let mut stats = NodeStats { curvature: Sum(vec![0.0; k * packed_len(dim)]), gradient: Sum(vec![0.0; s * dim]), value: Sum(0.0) };
-        let height = packed_rows(dim, k);
-        let mut first = 0;
-        while first < block.rows() {
-            let n = height.min(block.rows() - first);
-            for (buffer, width) in [(&mut *m, s), (&mut *v, k), (&mut *slope, s), (&mut *curvature, k)] {
-                buffer.resize(n * width, f64::NAN);
+    /// The parameters a job begins at.
+    fn start_of(&self, layout: &Layout, job: &Job, key: u64, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Vec<f64>> {
+        Ok(match &job.start {
+            Start::Zero => vec![0.0; Objective::len(layout)],
+            Start::Random(number) => starts::random(layout, stream.item(u64::from(*number))),
+            Start::Clusters(number) => {
+                let classes = self.counts.len().max(1);
+                let each = (starts::GATHERED_NUMBERS / (layout.dim * classes)).clamp(2, 2000);
+                let gathered = rows.all(&Ask::Gather { each, key })?.gathered;
+                starts::clusters(layout, &gathered, self.design.intercept, stream.item(u64::from(*number)))
             }
-            let mut panel = self.design.panel(block.x.slice(first..first + n), panel);
-            panel.mul_t(mean, s, m);
-            panel.quadratics(forms, k, v);
-            for i in 0..n {
-                let (slope, curvature) = (&mut slope[i * s..(i + 1) * s], &mut curvature[i * k..(i + 1) * k]);
-                let w = block.weight(first + i);
-                if w == 0.0 {
-                    slope.fill(0.0);
-                    curvature.fill(0.0);
-                    continue;
-                }
-                let (m, v) = (&m[i * s..(i + 1) * s], &mut v[i * k..(i + 1) * k]);
-                // rounding can leave a variance just below 0
-                for c in 0..s {
-                    let at = self.covariance.diagonal(c);
-                    v[at] = v[at].max(0.0);
-                }
-                let phi = solver.row(self.bound, self.covariance, m, v, slope, curvature);
-                let class = block.y.classes()[first + i] as usize;
-                stats.value.0 += w * (m[class] - phi);
-                for s in slope.iter_mut() {
-                    *s *= -w;
-                }
-                slope[class] += w;
-                for c in curvature.iter_mut() {
-                    *c *= w;
-                }
-            }
-            panel.weighted_grams_add(curvature, k, &mut stats.curvature.0);
-            panel.t_mul_add(slope, s, &mut stats.gradient.0);
-            first += n;
+            Start::At(at) => at.clone(),
+        })
+    }
+
+    /// The first part of a job: up to where its ascent begins, or all of it where it has none.
+    pub fn begin(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<()> {
+        let layout = self.layout(&state.tree);
+        let mut at = self.start_of(&layout, &state.job, state.key, rows, stream)?;
+        if state.job.search > 0 {
+            let objective = Objective { program: self, tree: &state.tree, fold: state.job.fold, penalty: self.map_penalty };
+            let found = objective.search(rows, &at, state.job.search)?;
+            at.clone_from(&found.x);
+            state.bound = -found.value;
+            state.maximum = Some(Maximum { at: found.x, value: -found.value });
         }
-        stats
+        if state.job.ascent == 0 {
+            state.standing = Standing::Converged;
+            return Ok(());
+        }
+        self.begin_ascent(&layout, state, &at, rows)
+    }
+
+    /// One sweep of the ascent; returns the number of visits.
+    pub fn ascend(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<u32> {
+        let layout = self.layout(&state.tree);
+        let mut visits = self.anneal_stage(&layout, state, rows, stream)?;
+        state.ascents += 1;
+        let Some(q) = state.q.clone() else { return Ok(visits) };
+        let directions = if layout.needs_products() { products::directions(&layout, state, &q, rows)? } else { Vec::new() };
+        let damped = layout.needs_damping();
+        let mut rho = if damped { (2.0 * state.step).min(1.0) } else { 1.0 };
+        loop {
+            let mut next = q.clone();
+            // a matrix that is not positive definite counts as a bound that is not finite
+            let (bound, stats) = match self.step(&layout, state, &mut next, &directions, rho) {
+                Err(_) => (f64::NAN, TreeStats::default()),
+                Ok(moments) => {
+                    visits += 1;
+                    self.evaluate(&layout, state, &next, &moments, rows)?
+                }
+            };
+            let fallen = bound < state.bound - 1e-10 * (1.0 + state.bound.abs());
+            if bound.is_finite() && !(fallen && damped) {
+                let gain = bound - state.bound;
+                // a short step gains little also far from the top
+                if gain < rho * self.tol.max(1e-8 * bound.abs()) && state.beta == 1.0 {
+                    state.standing = Standing::Converged;
+                }
+                (state.q, state.stats, state.bound, state.step) = (Some(next), stats, bound, rho);
+                return Ok(visits);
+            }
+            rho *= 0.5;
+            if !damped || rho < SHORTEST_STEP {
+                if state.beta == 1.0 || !bound.is_finite() {
+                    state.standing = if bound.is_finite() { Standing::NoStepLeft } else { Standing::Numerical };
+                }
+                state.step = 1.0;
+                return Ok(visits);
+            }
+        }
+    }
+
+    /// Raises the inverse temperature when a stage is over, and shakes the means at the beginning of each: without it all subclasses stay
+    /// the same while the temperature is high.
+    fn anneal_stage(&self, layout: &Layout, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<u32> {
+        if state.beta >= 1.0 {
+            return Ok(0);
+        }
+        if state.stage == ANNEAL.2 {
+            state.beta = (state.beta * ANNEAL.1).min(1.0);
+            state.stage = 0;
+        }
+        state.stage += 1;
+        if state.stage > 1 {
+            return Ok(0);
+        }
+        let Some(mut q) = state.q.clone() else { return Ok(0) };
+        let failed = |e: NotPositiveDefinite| Error::Numerical { what: "annealing", sweep: state.ascents, detail: e.to_string() };
+        let moments = q.moments(layout, &state.basis, state.beta).map_err(failed)?;
+        if state.beta < 1.0 {
+            let mut rng = stream.rng();
+            for (node, moments) in q.nodes.iter_mut().zip(&moments.nodes) {
+                for (mean, variance) in node.mean.chunks_exact_mut(layout.dim).zip(moments.variance.chunks_exact(layout.dim)) {
+                    let sd = 0.3 * (variance.iter().sum::<f64>() / layout.dim as f64).sqrt();
+                    for m in mean {
+                        let z: f64 = StandardNormal.sample(&mut rng);
+                        *m += sd * z;
+                    }
+                }
+            }
+        }
+        for ((node, moments), l) in q.nodes.iter_mut().zip(&moments.nodes).zip(&layout.nodes) {
+            node.rates = l.prior.best_rates(&node.squares(moments), state.beta);
+        }
+        (state.bound, state.stats) = self.evaluate(layout, state, &q, &moments, rows)?;
+        state.q = Some(q);
+        state.step = 1.0;
+        Ok(1)
+    }
+
+    /// Number of components as users count them: leaves, or experts.
+    fn components(tree: &Tree) -> u32 {
+        tree.leaves.len() as u32
     }
 }
 
 impl Program for Vb {
     const NAME: &'static str = "softmax/vb";
     type Global = State;
-    type Local = ();
+    type Local = Local;
     type Ask<'a> = Ask<'a>;
-    type Stats = NodeStats;
+    type Stats = TreeStats;
     type Scratch = Scratch;
 
+    /// One maximum, one ascent: searched for here, so that every sweep of the trace is one of the ascent. Other jobs wait for their first
+    /// sweep, so that they run side by side and can be stopped in between.
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let found = map::search(self, rows)?;
-        self.state_at(found.x, rows, stream.rng().next_u64())
-    }
-
-    fn local(&self, _: &Block<'_>, _: Stream) {}
-
-    fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, _: Tick) -> Result<Report> {
-        let mut rho = if self.bound.needs_damping() { (2.0 * state.step).min(1.0) } else { 1.0 };
-        let mut visits = 0;
-        loop {
-            let mut node = state.node.clone();
-            // a matrix that is not positive definite counts as a bound that is not finite
-            let (bound, stats) = match node.step(&self.prior, &state.stats, rho) {
-                Err(_) => (f64::NAN, NodeStats::default()),
-                Ok(moments) => {
-                    visits += 1;
-                    self.evaluate(&node, &moments, rows)?
-                }
-            };
-            let fallen = bound < state.bound - 1e-10 * (1.0 + state.bound.abs());
-            if bound.is_finite() && !(fallen && self.bound.needs_damping()) {
-                let gain = bound - state.bound;
-                // a short step gains little also far from the top
-                if gain < rho * self.tol.max(1e-8 * bound.abs()) {
-                    state.outcome = Outcome::Converged;
-                }
-                (state.node, state.stats, state.bound, state.step) = (node, stats, bound, rho);
-                break;
-            }
-            rho *= 0.5;
-            if !self.bound.needs_damping() || rho < SHORTEST_STEP {
-                state.outcome = if bound.is_finite() { Outcome::NoStepLeft } else { Outcome::Numerical };
-                break;
-            }
+        let job = self.search.first().into_iter().nth(stream.chain() as usize);
+        let job = job.ok_or_else(|| Error::Unfit("the run has more chains than there are structures to try".into()))?;
+        let mut state = State::new(self, job);
+        state.key = stream.rng().next_u64();
+        if state.job.start == Start::Zero && state.job.ascent > 0 {
+            self.begin(&mut state, rows, stream)?;
         }
-        let extras = vec![("step".to_string(), state.step), ("visits".to_string(), visits as f64)];
-        Ok(Report { objective: state.bound, components: self.children as u32, converged: state.outcome != Outcome::Running, extras })
+        Ok(state)
     }
 
-    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut Scratch, _: Stream) -> Result<NodeStats> {
+    fn local(&self, _: &Block<'_>, _: Stream) -> Local {
+        Local::default()
+    }
+
+    fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
+        let mut visits = 0;
+        if state.q.is_some() {
+            visits = self.ascend(state, rows, tick.stream)?;
+        } else {
+            self.begin(state, rows, tick.stream)?;
+        }
+        let done = state.done();
+        if done && state.scores.is_none() {
+            state.scores = Some(self.score(state, rows)?);
+        }
+        let mut extras = vec![("step".to_string(), state.step), ("visits".to_string(), f64::from(visits))];
+        if self.anneal {
+            extras.push(("beta".to_string(), state.beta));
+        }
+        Ok(Report { objective: state.bound, components: Self::components(&state.tree), converged: done, extras })
+    }
+
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, _: Stream) -> Result<TreeStats> {
         Ok(match ask {
-            Ask::Likelihood(weights) => map::visit(self, weights, block, scratch),
-            Ask::Bound { mean, forms } => self.visit_bound(mean, forms, block, scratch),
+            Ask::Likelihood { tree, weights, fold } => self.visit_likelihood(&self.layout(tree), weights, *fold, block, scratch),
+            Ask::Bound { tree, view } => self.visit_bound(&self.layout(tree), view, block, local, scratch),
+            Ask::Products { tree, view, vectors } => self.visit_products(&self.layout(tree), view, vectors, block, local, scratch),
+            Ask::Spread { probes } => self.visit_spread(probes, block, scratch),
+            Ask::Gram { fold } => self.visit_gram(*fold, block, scratch),
+            Ask::Gather { each, key } => self.visit_gather(*each, *key, block, scratch),
+            Ask::Scatter { tree, view } => self.visit_scatter(&self.layout(tree), view, block, scratch),
+            Ask::Tight { tree, view, key } => self.visit_tight(&self.predicting(tree), view, *key, block, scratch)?,
+            Ask::HeldOut { tree, view } => self.visit_held_out(&self.predicting(tree), view, block, scratch),
         })
     }
 
     /// An ascent keeps no draws.
     fn draw(&self, _: &State, _: &mut Draws) {}
+
+    fn offspring(&self, finished: &mut dyn Iterator<Item = Result<State>>, stream: Stream) -> Result<Vec<State>> {
+        if self.search.is_over_at_once() {
+            return Ok(Vec::new());
+        }
+        let finished = finished.collect::<Result<Vec<_>>>()?;
+        let mut next = self.search.next(self, &finished);
+        for (i, state) in next.iter_mut().enumerate() {
+            state.key = stream.item(i as u64).rng().next_u64();
+        }
+        Ok(next)
+    }
+}
+
+/// The covariance of the largest node, for messages.
+pub fn covariance_of(layout: &Layout) -> Covariance {
+    layout.nodes.iter().max_by_key(|n| n.units).map_or(Covariance::Joint, |n| n.covariance)
 }

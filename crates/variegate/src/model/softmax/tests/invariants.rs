@@ -18,7 +18,7 @@ fn sparse(rows: usize, cols: usize, dense: &[f64]) -> Matrix<'static> {
 }
 
 fn choice(kind: usize) -> (Bound, CovarianceChoice) {
-    [(Bound::Double, CovarianceChoice::Child), (Bound::Tilted, CovarianceChoice::Child), (Bound::Tilted, CovarianceChoice::Joint)][kind]
+    [(Bound::Double, CHILD), (Bound::Tilted, CHILD), (Bound::Tilted, JOINT)][kind]
 }
 
 fn precision(kind: usize) -> Precision {
@@ -42,9 +42,7 @@ proptest! {
         let p = program(&s, children, Design::identity(cols, true));
         let (trace, worst, last) = climb(&p, &data, 150, |chain, trace| {
             let top = chain.global.clone();
-            let worst = neighbours(&top).iter().map(|node| {
-                p.evaluate(node, &node.moments().unwrap(), chain.rows()).unwrap().0 - top.bound
-            }).fold(f64::NEG_INFINITY, f64::max);
+            let worst = neighbours(&p, &top).iter().map(|q| evaluate(&p, &top, q, chain.rows()).0 - top.bound).fold(f64::NEG_INFINITY, f64::max);
             (trace.to_vec(), worst, top)
         });
         for pair in trace.windows(2) {
@@ -57,28 +55,45 @@ proptest! {
     }
 }
 
-/// Means, precision matrix and rates of a top moved a little, one at a time.
-fn neighbours(top: &State) -> Vec<node::Node> {
-    let variance = top.node.moments().unwrap().variance;
+/// Means, precision matrices and rates of a top moved a little, one at a time.
+pub(super) fn neighbours(p: &Vb, top: &State) -> Vec<vb::Factors> {
+    let layout = p.layout(&top.tree);
+    let q = top.q.as_ref().unwrap();
     let mut out = Vec::new();
-    for sign in [-1.0, 1.0] {
-        for (j, v) in variance.iter().enumerate() {
-            let mut node = top.node.clone();
-            node.mean[j] += sign * 0.03 * v.sqrt();
-            out.push(node);
-        }
-        for k in 0..top.node.precision.len() {
-            let mut node = top.node.clone();
-            node.precision[k] += sign * 0.01 / variance.iter().fold(0.0f64, |a, b| a.max(*b));
-            out.push(node);
-        }
-        for g in 0..top.node.rates.len() {
-            let mut node = top.node.clone();
-            node.rates[g] *= 1.0 + 0.03 * sign;
-            out.push(node);
+    let mut push = |change: &dyn Fn(&mut vb::Factors)| {
+        let mut other = q.clone();
+        change(&mut other);
+        out.push(other);
+    };
+    for (v, (node, l)) in q.nodes.iter().zip(&layout.nodes).enumerate() {
+        let variance = node.moments(l, &top.basis, 1.0).unwrap().variance;
+        for sign in [-1.0, 1.0] {
+            for (j, s) in variance.iter().enumerate() {
+                push(&|q| q.nodes[v].mean[j] += sign * 0.03 * s.sqrt());
+            }
+            for k in 0..node.precision.len() {
+                let step = 0.01 / variance.iter().fold(0.0f64, |a, b| a.max(*b));
+                push(&|q| q.nodes[v].precision[k] += sign * step);
+            }
+            for g in 0..node.rates.len() {
+                push(&|q| q.nodes[v].rates[g] *= 1.0 + 0.03 * sign);
+            }
         }
     }
-    out.retain(|node| node.moments().is_ok());
+    for l in 0..q.leaves.len() {
+        for sign in [-1.0, 1.0] {
+            for j in 0..q.leaves[l].mean.len() {
+                push(&|q| q.leaves[l].mean[j] += sign * 0.01);
+            }
+            push(&|q| q.leaves[l].rates[0] *= 1.0 + 0.03 * sign);
+            push(&|q| q.leaves[l].shape *= 1.0 + 0.03 * sign);
+            push(&|q| q.leaves[l].slope.1 *= 1.0 + 0.03 * sign);
+            for k in 0..q.leaves[l].precision.len() {
+                push(&|q| q.leaves[l].precision[k] *= 1.0 + 0.03 * sign);
+            }
+        }
+    }
+    out.retain(|q| q.moments(&layout, &top.basis, 1.0).is_ok());
     out
 }
 
@@ -90,7 +105,7 @@ fn random(rows: usize, cols: usize, children: u32, salt: u64) -> (Vec<f64>, Vec<
 
 fn same_top(a: &State, b: &State, tolerance: f64) {
     assert!((a.bound - b.bound).abs() < tolerance * (1.0 + a.bound.abs()), "{} {}", a.bound, b.bound);
-    for (x, y) in a.node.mean.iter().chain(&a.node.rates).zip(b.node.mean.iter().chain(&b.node.rates)) {
+    for (x, y) in node(a).mean.iter().chain(&node(a).rates).zip(node(b).mean.iter().chain(&node(b).rates)) {
         assert!((x - y).abs() < 1e3 * tolerance * (1.0 + x.abs()), "{x} {y}");
     }
 }
@@ -128,8 +143,9 @@ fn permuted_classes_permute_the_posterior() {
         let p = program(&Settings { bound, covariance, precision: Precision::Child, ..Settings::default() }, 3, Design::identity(2, true));
         let run = |codes: &[u32]| top(&p, &Dataset::new(Matrix::dense(25, 2, x.clone())).with_target(classes(codes, 3)));
         let (a, mut b) = (run(&codes), run(&turned));
-        b.node.mean.rotate_left(3);
-        b.node.rates.rotate_left(1);
+        let turned = &mut b.q.as_mut().unwrap().nodes[0];
+        turned.mean.rotate_left(3);
+        turned.rates.rotate_left(1);
         same_top(&a, &b, 1e-9);
     }
 }
@@ -143,11 +159,11 @@ fn a_common_shift_of_the_weights_changes_only_the_prior() {
         let p = program(&Settings { bound, covariance, ..Settings::default() }, 3, Design::identity(2, true));
         climb(&p, &data, 5, |chain, _| {
             let state = chain.global.clone();
-            let mut node = state.node.clone();
-            for (k, m) in node.mean.iter_mut().enumerate() {
+            let mut q = state.q.clone().unwrap();
+            for (k, m) in q.nodes[0].mean.iter_mut().enumerate() {
                 *m += [0.7, -1.1, 3.0][k % 3];
             }
-            let (_, stats) = p.evaluate(&node, &node.moments().unwrap(), chain.rows()).unwrap();
+            let (_, stats) = evaluate(&p, &state, &q, chain.rows());
             assert!((stats.value.0 - state.stats.value.0).abs() < 1e-10);
             for (a, b) in stats.gradient.0.iter().zip(&state.stats.gradient.0) {
                 assert!((a - b).abs() < 1e-9);
@@ -162,15 +178,18 @@ fn a_common_shift_is_taken_out_at_once() {
     let (x, codes) = random(60, 2, 3, 13);
     let data = Dataset::new(Matrix::dense(60, 2, x)).with_target(classes(&codes, 3));
     for bound in [Bound::Double, Bound::Tilted] {
-        let s = Settings { bound, covariance: CovarianceChoice::Child, precision: Precision::Child, ..Settings::default() };
+        let s = Settings { bound, covariance: CHILD, precision: Precision::Child, ..Settings::default() };
         let p = program(&s, 3, Design::identity(2, true));
         climb(&p, &data, 0, |chain, _| {
-            let mean = chain.global.node.mean.iter().enumerate().map(|(k, m)| m + [4.0, -2.0, 1.0][k % 3]).collect();
-            chain.global = p.state_at(mean, chain.rows(), 0).unwrap();
-            let alpha = p.prior.means(&chain.global.node.rates);
+            let mean: Vec<f64> = node(&chain.global).mean.iter().enumerate().map(|(k, m)| m + [4.0, -2.0, 1.0][k % 3]).collect();
+            let mut state = chain.global.clone();
+            let layout = p.layout(&state.tree);
+            p.begin_ascent(&layout, &mut state, &mean, chain.rows()).unwrap();
+            chain.global = state;
+            let alpha = layout.nodes[0].prior.means(&node(&chain.global).rates, 1.0);
             chain.advance(false).unwrap();
             for j in 0..3 {
-                let pull: f64 = (0..3).map(|c| alpha[c * 3 + j] * chain.global.node.mean[c * 3 + j]).sum();
+                let pull: f64 = (0..3).map(|c| alpha[c * 3 + j] * node(&chain.global).mean[c * 3 + j]).sum();
                 assert!(pull.abs() < 1e-12, "{bound:?} column {j}: {pull}");
             }
         });
@@ -208,12 +227,14 @@ fn the_start_has_the_gradient_of_its_objective() {
     climb(&p, &data, 0, |chain, _| {
         let at = pseudo(16, 2);
         let mut gradient = vec![0.0; 16];
-        map::objective(&p, chain.rows(), &at, &mut gradient).unwrap();
-        let worst = check_gradient(|w| map::objective(&p, chain.rows(), w, &mut [0.0; 16]).unwrap(), &at, &gradient);
+        let tree = chain.global.tree.clone();
+        let objective = map::Objective { program: &p, tree: &tree, fold: None, penalty: 0.01 };
+        objective.value(chain.rows(), &at, &mut gradient).unwrap();
+        let worst = check_gradient(|w| objective.value(chain.rows(), w, &mut [0.0; 16]).unwrap(), &at, &gradient);
         assert!(worst.relative_error < 2e-8, "{worst:?}");
-        let found = map::search(&p, chain.rows()).unwrap();
+        let found = objective.search(chain.rows(), &[0.0; 16], 500).unwrap();
         assert!(found.status.converged());
-        map::objective(&p, chain.rows(), &found.x, &mut gradient).unwrap();
+        objective.value(chain.rows(), &found.x, &mut gradient).unwrap();
         assert!(gradient.iter().all(|g| g.abs() < 1e-3), "{gradient:?}");
     });
 }

@@ -10,8 +10,7 @@ fn per_class(bound: Bound, covariance: CovarianceChoice) -> Settings {
     Settings { bound, covariance, precision: Precision::Child, ..Settings::default() }
 }
 
-const KINDS: [(Bound, CovarianceChoice); 3] =
-    [(Bound::Double, CovarianceChoice::Child), (Bound::Tilted, CovarianceChoice::Child), (Bound::Tilted, CovarianceChoice::Joint)];
+const KINDS: [(Bound, CovarianceChoice); 3] = [(Bound::Double, CHILD), (Bound::Tilted, CHILD), (Bound::Tilted, JOINT)];
 
 #[test]
 fn bounds_and_evidence_of_tiny_problems() {
@@ -37,8 +36,9 @@ fn fixed_points_of_tiny_problems() {
     let data = five(&[0, 0, 1, 1, 1], 2);
     let at = |s: &Settings| {
         let state = top(&program(s, 2, Design::identity(1, false)), &data);
-        let moments = state.node.moments().unwrap();
-        (state.node.mean.clone(), moments, state.node.rates.clone())
+        let p = program(s, 2, Design::identity(1, false));
+        let moments = node(&state).moments(&p.layout(&state.tree).nodes[0], &[], 1.0).unwrap();
+        (node(&state).mean.clone(), moments, node(&state).rates.clone())
     };
     let near = |a: f64, b: f64, tolerance: f64| assert!((a - b).abs() < tolerance, "{a} instead of {b}");
     let cases = [
@@ -46,20 +46,20 @@ fn fixed_points_of_tiny_problems() {
         (Bound::Tilted, 0.6039814, 0.4163659, 0.580145, 0.396214, 1.366391),
     ];
     for (bound, mean, variance, mean_learned, variance_learned, rate) in cases {
-        let (mu, q, rates) = at(&fixed(bound, CovarianceChoice::Child));
+        let (mu, q, rates) = at(&fixed(bound, CHILD));
         for c in 0..2 {
             near(mu[c], if c == 0 { mean } else { -mean }, 1e-7);
             near(q.variance[c], variance, 1e-7);
         }
         assert!(rates.is_empty());
-        let (mu, q, rates) = at(&per_class(bound, CovarianceChoice::Child));
+        let (mu, q, rates) = at(&per_class(bound, CHILD));
         for c in 0..2 {
             near(mu[c].abs(), mean_learned, 1e-6);
             near(q.variance[c], variance_learned, 1e-6);
             near(rates[c], rate, 1e-6);
         }
     }
-    let (mu, q, _) = at(&fixed(Bound::Tilted, CovarianceChoice::Joint));
+    let (mu, q, _) = at(&fixed(Bound::Tilted, JOINT));
     near(mu[0] - mu[1], 1.1233366, 1e-7);
     near(q.forms[0] + q.forms[2] - 2.0 * q.forms[1], 0.5427152, 1e-7);
 }
@@ -83,9 +83,9 @@ fn the_double_bound_of_two_classes_is_two_logistic_regressions() {
         (mean, variance) = (h / p, 1.0 / p);
     }
     assert!((mean - 0.78161242).abs() < 1e-8 && (variance - 0.37219639).abs() < 1e-8 && (l - -3.21689674).abs() < 1e-8);
-    let state = top(&program(&fixed(Bound::Double, CovarianceChoice::Auto), 2, Design::identity(1, false)), &five(&[0, 0, 1, 1, 1], 2));
+    let state = top(&program(&fixed(Bound::Double, AUTO), 2, Design::identity(1, false)), &five(&[0, 0, 1, 1, 1], 2));
     assert!((state.bound - 2.0 * l).abs() < 1e-9, "{} {l}", state.bound);
-    assert!((state.node.mean[0] - mean).abs() < 1e-7 && (state.node.mean[1] + mean).abs() < 1e-7);
+    assert!((node(&state).mean[0] - mean).abs() < 1e-7 && (node(&state).mean[1] + mean).abs() < 1e-7);
 }
 
 /// Bias precision of the sampled problem, and the groups of its three weight vectors of two entries and a bias.
@@ -104,7 +104,7 @@ fn group(precision: Precision, c: usize, j: usize) -> Option<usize> {
 
 /// The whole covariance of the weights, from the blocks of P by plain indexing.
 pub(super) fn whole_covariance(node: &node::Node) -> Vec<f64> {
-    let (dim, all) = (node.dim, node.dim * node.children);
+    let (dim, all) = (node.dim, node.dim * node.units);
     let packed = |i: usize, j: usize| i.max(j) * (i.max(j) + 1) / 2 + i.min(j);
     let len = dim * (dim + 1) / 2;
     let p: Vec<f64> = (0..all * all)
@@ -113,7 +113,7 @@ pub(super) fn whole_covariance(node: &node::Node) -> Vec<f64> {
             let block = match node.covariance {
                 Covariance::Child if a / dim != b / dim => return 0.0,
                 Covariance::Child => a / dim,
-                Covariance::Joint => packed(a / dim, b / dim),
+                _ => packed(a / dim, b / dim),
             };
             node.precision[block * len + packed(a % dim, b % dim)]
         })
@@ -174,7 +174,7 @@ fn the_bound_is_what_its_definition_says() {
             let p = program(&s, 3, Design::identity(2, true));
             // a q with nothing special about it: a few sweeps from the start
             let state = climb(&p, &data, 3, |chain, _| chain.global.clone());
-            let node = &state.node;
+            let node = super::node(&state);
             let sigma = whole_covariance(node);
             let mut value = 0.0;
             for (row, &code) in x.chunks(2).zip(&codes) {

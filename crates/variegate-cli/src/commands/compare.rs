@@ -1,0 +1,260 @@
+//! `variegate compare`: the structures that one or several runs have tried, with what speaks for and against each.
+
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use variegate::model::{Posterior, Selection};
+use variegate_io::read::ReadOptions;
+use variegate_io::run_dir::RunDir;
+
+use super::predict;
+use crate::exit::{Exit, Tone, say};
+use crate::scores::Scores;
+use crate::selection::{self, Row, Structures};
+use crate::{files, options, output, tables, training};
+
+const EXAMPLES: &str = "\
+Examples:
+  variegate compare runs/a
+  variegate compare runs/a --test test.csv
+  variegate compare runs/a runs/b --test test.csv --target label --json
+
+* marks what each run has chosen, by the figure in the first column (larger is
+better). Figures that do not fit the terminal are left out; a pipe and --json get
+all of them.";
+
+/// Settings that bounds depend on beside the model: those of runs that differ here cannot be compared.
+const SAME: [&str; 4] = ["bound", "covariance", "precision", "class_weight"];
+
+pub fn command() -> Command {
+    let runs = Arg::new("runs")
+        .value_name("RUN")
+        .required(true)
+        .num_args(1..)
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::DirPath)
+        .help("Folders of runs, as `fit` wrote them");
+    let test = Arg::new("test")
+        .long("test")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath)
+        .help("File of held-out rows with their target: each structure is scored on them");
+    let with_test = |arg: Arg| arg.requires("test");
+    Command::new("compare")
+        .about("Compare the structures that runs have tried")
+        .args([runs, test, with_test(predict::target())])
+        .args(files::format_arguments().map(with_test))
+        .args([options::json(), options::quiet()])
+        .after_help(EXAMPLES)
+}
+
+/// What a run has tried.
+struct Tried {
+    path: PathBuf,
+    run: RunDir,
+    /// The one that it chose.
+    posterior: Box<dyn Posterior>,
+    selection: Selection,
+    /// Of every structure, in the order of the selection; nothing without held-out rows.
+    scores: Option<Vec<Scores>>,
+}
+
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let (json, quiet) = (options::flag(matches, "json"), options::flag(matches, "quiet"));
+    let paths: Vec<PathBuf> = matches.get_many::<PathBuf>("runs").map(|p| p.cloned().collect()).unwrap_or_default();
+    let mut all = paths.into_iter().map(Tried::open).collect::<Result<Vec<_>>>()?;
+    check_alike(&all)?;
+    if let Some(test) = matches.get_one::<PathBuf>("test") {
+        for tried in &mut all {
+            tried.score(test, matches)?;
+        }
+    }
+    let warnings = warnings(&all);
+    // standard error comes first: who reads the table should know
+    warnings.iter().for_each(|w| say(Tone::Warning, &tables::wrap(w, 80, "")));
+    let best = if warnings.is_empty() { best(&all) } else { None };
+    if json {
+        let runs: Vec<Value> = all.iter().map(Tried::as_json).collect();
+        let best = best.map(|(run, at)| json!({ "run": all[run].path, "structure": all[run].selection.rows[at].0 }));
+        output::json(&json!({ "runs": runs, "best": best, "warnings": warnings }))?;
+        return Ok(Exit::Success);
+    }
+    let (table, left_out) = side_by_side(&all).render(tables::stdout_width());
+    let mut text = table;
+    for tried in &all {
+        let run = if all.len() > 1 { format!("{}: ", tried.path.display()) } else { String::new() };
+        text += &format!("\n{}.\n", tables::wrap(&format!("{run}{}", tried.selection.reason.trim_end_matches('.')), 79, ""));
+    }
+    if let (Some((run, at)), true) = (best, all.len() > 1) {
+        let (tried, name) = (&all[run], &all[run].selection.rows[at].0);
+        let value = tried.value(at).map_or_else(String::new, |v| format!(": its {} is {v:.3}", tried.selection.criterion));
+        text += &format!("\n{}.\n", tables::wrap(&format!("Best of all: {name} of {}{value}", tried.path.display()), 79, ""));
+    }
+    output::to_stdout(&text)?;
+    if !quiet && !left_out.is_empty() {
+        eprintln!("\n{}", tables::wrap(&format!("Left out for want of room (--json has all): {}", left_out.join(", ")), 80, ""));
+    }
+    Ok(Exit::Success)
+}
+
+impl Tried {
+    fn open(path: PathBuf) -> Result<Self> {
+        let run = RunDir::read(&path)?;
+        let posterior = training::posterior(&run).with_context(|| format!("`{}` cannot be compared", path.display()))?;
+        match posterior.selection() {
+            Some(selection) => Ok(Self { path, run, posterior, selection, scores: None }),
+            None if run.status().complete => bail!(
+                "`{}` is a `{}` run by {}, which has no structures to compare: give runs that have, such as those of softmax by vb",
+                path.display(),
+                run.record().family,
+                run.record().program
+            ),
+            None => bail!("`{0}` has not fitted a structure to its end yet: go on with `variegate resume {0}`", path.display()),
+        }
+    }
+
+    /// Scores every structure on held-out rows.
+    fn score(&mut self, test: &Path, matches: &ArgMatches) -> Result<()> {
+        let reader: ReadOptions = serde_json::from_value(self.run.record().data.reader.clone()).unwrap_or_default();
+        let data = files::read_prediction(test, self.posterior.as_ref(), reader, matches)?;
+        let candidates = training::candidates(&self.run)?;
+        let one = |posterior: &dyn Posterior| -> Result<Scores> {
+            let scores = if posterior.outputs() > 0 {
+                Scores::of_real(&posterior.predict_real(&data, &[], "")?, &data)
+            } else {
+                Scores::of_classes(&posterior.predict(&data, "")?, &data, posterior.classes().len())
+            };
+            scores.with_context(|| format!("`{}` has no target to score by: name its column with --target COLUMN", test.display()))
+        };
+        let scores = if candidates.is_empty() {
+            vec![one(self.posterior.as_ref())?]
+        } else {
+            candidates.iter().map(|c| one(c.as_ref())).collect::<Result<_>>()?
+        };
+        if scores.len() != self.selection.rows.len() {
+            bail!("`{}` tells of {} structures and keeps {}", self.path.display(), self.selection.rows.len(), scores.len());
+        }
+        self.scores = Some(scores);
+        Ok(())
+    }
+
+    /// The figure that decides.
+    fn value(&self, at: usize) -> Option<f64> {
+        let column = self.selection.headings.iter().position(|h| *h == self.selection.criterion)?;
+        self.selection.rows[at].1[column]
+    }
+
+    fn as_json(&self) -> Value {
+        let mut value = selection::as_json(&self.selection);
+        value["run"] = json!(self.path);
+        for (i, scores) in self.scores.iter().flatten().enumerate() {
+            value["structures"][i]["test"] = scores.as_json();
+        }
+        value
+    }
+}
+
+/// Refuses runs whose figures have nothing to do with one another.
+fn check_alike(all: &[Tried]) -> Result<()> {
+    let Some((first, others)) = all.split_first() else { return Ok(()) };
+    for other in others {
+        let (a, b) = (first.path.display(), other.path.display());
+        let (f, g) = (&first.run.record().family, &other.run.record().family);
+        if f != g {
+            bail!("`{a}` is a `{f}` run and `{b}` a `{g}` run: only runs of one family can be compared");
+        }
+        if first.posterior.classes() != other.posterior.classes() || first.posterior.outputs() != other.posterior.outputs() {
+            bail!("`{a}` and `{b}` were fitted to different targets: only runs that predict the same can be compared");
+        }
+    }
+    Ok(())
+}
+
+/// Why bounds of these runs may not be compared.
+fn warnings(all: &[Tried]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let Some(first) = all.first() else { return warnings };
+    for name in SAME {
+        let setting = |t: &Tried| options::shown(t.run.record().model.get(name).unwrap_or(&Value::Null));
+        if let Some(other) = all.iter().find(|t| setting(t) != setting(first)) {
+            warnings.push(format!(
+                "`{name}` is {} in {} and {} in {}: bounds of these runs cannot be compared with each other (held-out scores can)",
+                setting(first),
+                first.path.display(),
+                setting(other),
+                other.path.display()
+            ));
+        }
+    }
+    if let Some(other) = all.iter().find(|t| t.run.record().data.fingerprint != first.run.record().data.fingerprint) {
+        warnings.push(format!(
+            "{} and {} were fitted to different data: their bounds can be compared only if the rows and their targets are the same",
+            first.path.display(),
+            other.path.display()
+        ));
+    }
+    if let Some(other) = all.iter().find(|t| t.selection.criterion != first.selection.criterion) {
+        warnings.push(format!(
+            "{} chose by {} and {} by {}",
+            first.path.display(),
+            first.selection.criterion,
+            other.path.display(),
+            other.selection.criterion
+        ));
+    }
+    for tried in all.iter().filter(|t| !t.run.status().complete) {
+        warnings.push(format!("{0} is not complete: go on with `variegate resume {0}`", tried.path.display()));
+    }
+    warnings
+}
+
+/// The best structure of all runs by the figure that decides.
+fn best(all: &[Tried]) -> Option<(usize, usize)> {
+    let places = all.iter().enumerate().flat_map(|(run, t)| (0..t.selection.rows.len()).map(move |at| (run, at)));
+    places
+        .filter_map(|(run, at)| Some((run, at, all[run].value(at)?)))
+        .fold(None, |best, (run, at, value)| match best {
+            Some((_, _, known)) if known >= value => best,
+            _ => Some((run, at, value)),
+        })
+        .map(|(run, at, _)| (run, at))
+}
+
+/// One table of all runs: what decides, the scores of held-out rows, all other figures.
+fn side_by_side(all: &[Tried]) -> Structures {
+    let mut out = Structures::default();
+    let short = short_names(all);
+    for (tried, run) in all.iter().zip(&short) {
+        let own = Structures::of(&tried.selection);
+        let scores = |at: usize| tried.scores.as_ref().map(|s| s[at].figures());
+        let mut headings = own.headings.clone();
+        headings.splice(1..1, scores(0).iter().flatten().map(|(name, _)| format!("test {name}")));
+        for heading in &headings {
+            if !out.headings.contains(heading) {
+                out.headings.push(heading.clone());
+            }
+        }
+        for (at, row) in own.rows.into_iter().enumerate() {
+            let mut figures = row.figures;
+            figures.splice(1..1, scores(at).iter().flatten().map(|(_, value)| Some(*value)));
+            let place = |heading: &String| headings.iter().position(|h| h == heading).and_then(|j| figures[j]);
+            let name = if all.len() > 1 { format!("{run} {}", row.name) } else { row.name };
+            out.rows.push(Row { name, chosen: row.chosen, figures: out.headings.iter().map(place).collect() });
+        }
+    }
+    // headings that came later are not known of the first
+    let wide = out.headings.len();
+    out.rows.iter_mut().for_each(|r| r.figures.resize(wide, None));
+    out
+}
+
+/// Names of folders where they differ, else whole paths.
+fn short_names(all: &[Tried]) -> Vec<String> {
+    let name = |t: &Tried| t.path.file_name().map_or_else(|| t.path.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let names: Vec<String> = all.iter().map(name).collect();
+    let distinct = names.iter().enumerate().all(|(i, n)| !names[..i].contains(n));
+    if distinct { names } else { all.iter().map(|t| t.path.display().to_string()).collect() }
+}

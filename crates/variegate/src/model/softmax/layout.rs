@@ -1,0 +1,341 @@
+//! How a tree is laid out in vectors: which weights, forms and statistics belong to which node and leaf.
+//!
+//! Every node has *units*, the weight vectors it is made of, from which its logits follow: z = units for the full coding, z = (u, 0)
+//! for a logistic node, z = H u with Helmert's contrasts H for Böhning's bound. All units of all nodes lie in one S×D matrix, the
+//! linear models of Gaussian leaves below them; what rows report has the same order.
+
+use super::bound::{Bound, RowBound};
+use super::node::Covariance;
+use super::precision::Prior;
+use super::tree::{Child, Coding, Leaf, Outcome, Tree};
+use crate::data::design::{blocks_len, packed_len};
+
+/// How the logits of a node follow from its units.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Logits {
+    /// They are the units.
+    Full,
+    /// The one unit, and 0.
+    Logistic,
+    /// H times the units; H is S×(S−1), row-major, with orthonormal columns that sum to zero.
+    Contrast(Vec<f64>),
+}
+
+/// Everything about a node but its state.
+#[derive(Debug, Clone)]
+pub struct NodeLayout {
+    /// Its children.
+    pub children: Vec<Child>,
+    /// How logits follow from units.
+    pub logits: Logits,
+    /// Number of units.
+    pub units: usize,
+    /// Number of its first unit among all.
+    pub first_unit: usize,
+    /// The bound as rows see it.
+    pub bound: RowBound,
+    /// Which weights may correlate.
+    pub covariance: Covariance,
+    /// Prior of the units.
+    pub prior: Prior,
+    /// Number of forms (and curvatures) of a row.
+    pub forms: usize,
+    /// Place of the first of them among those of all nodes and leaves.
+    pub first_form: usize,
+    /// Place and length of its matrices in the vectors of forms and curvatures.
+    pub matrices: std::ops::Range<usize>,
+    /// First logit among those of all nodes.
+    pub first_logit: usize,
+    /// For every class, the children that are its leaves; `None` for a node with other children.
+    pub own: Option<Vec<Vec<usize>>>,
+    /// Whether the node has a leaf of the class below it.
+    pub reaches: Vec<bool>,
+}
+
+impl NodeLayout {
+    /// Number of children.
+    pub fn width(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Fills in the logits of a row from its units.
+    pub fn logits_of(&self, units: &[f64], out: &mut [f64]) {
+        match &self.logits {
+            Logits::Full => out.copy_from_slice(units),
+            Logits::Logistic => (out[0], out[1]) = (units[0], 0.0),
+            Logits::Contrast(h) => {
+                for (o, h) in out.iter_mut().zip(h.chunks_exact(units.len())) {
+                    *o = crate::linalg::dot(h, units);
+                }
+            }
+        }
+    }
+
+    /// The transpose of [`NodeLayout::logits_of`]: gradients of units from those of logits.
+    pub fn units_of(&self, logits: &[f64], out: &mut [f64]) {
+        match &self.logits {
+            Logits::Full => out.copy_from_slice(logits),
+            Logits::Logistic => out[0] = logits[0],
+            Logits::Contrast(h) => {
+                out.fill(0.0);
+                for (l, h) in logits.iter().zip(h.chunks_exact(self.units)) {
+                    for (o, h) in out.iter_mut().zip(h) {
+                        *o += l * h;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One weight vector a child (S×D) from those of the units.
+    pub fn child_weights(&self, units: &[f64], dim: usize) -> Vec<f64> {
+        let mut out = vec![0.0; self.width() * dim];
+        self.by_columns(units, &mut out, dim, |node, from, to| node.logits_of(from, to));
+        out
+    }
+
+    /// Weight vectors of the units that give these to the children, up to a vector added to all children.
+    pub fn unit_weights(&self, children: &[f64], dim: usize) -> Vec<f64> {
+        let mut out = vec![0.0; self.units * dim];
+        self.by_columns(children, &mut out, dim, |node, from, to| match node.logits {
+            Logits::Logistic => to[0] = from[0] - from[1],
+            _ => node.units_of(from, to),
+        });
+        out
+    }
+
+    fn by_columns(&self, from: &[f64], to: &mut [f64], dim: usize, map: impl Fn(&Self, &[f64], &mut [f64])) {
+        let (mut column, mut mapped) = (vec![0.0; from.len() / dim], vec![0.0; to.len() / dim]);
+        for j in 0..dim {
+            column.iter_mut().enumerate().for_each(|(c, v)| *v = from[c * dim + j]);
+            map(self, &column, &mut mapped);
+            mapped.iter().enumerate().for_each(|(c, v)| to[c * dim + j] = *v);
+        }
+    }
+}
+
+/// A tree in vectors.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Where every row begins.
+    pub root: Child,
+    /// The nodes, parents first.
+    pub nodes: Vec<NodeLayout>,
+    /// What each leaf emits.
+    pub leaves: Vec<Leaf>,
+    /// Number of design columns.
+    pub dim: usize,
+    /// Units of all nodes.
+    pub units: usize,
+    /// Real outputs of each Gaussian leaf; 0 where leaves emit classes.
+    pub outputs: usize,
+    /// Forms of a row over all nodes, and one a Gaussian leaf.
+    pub forms: usize,
+    /// Numbers of all matrices, those of Gaussian leaves included.
+    pub matrices: usize,
+    /// Logits of all nodes.
+    pub logits: usize,
+}
+
+/// What a layout depends on beside the tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shape {
+    /// Bound of nodes.
+    pub bound: Bound,
+    /// The covariance asked for; `None` chooses by the size of the node.
+    pub covariance: Option<Covariance>,
+    /// Which weights share a precision, and the prior of precisions.
+    pub precision: super::Precision,
+    /// Shape and rate of the prior of precisions.
+    pub gamma: (f64, f64),
+    /// Precision of weights where it is fixed.
+    pub fixed: f64,
+    /// Precision of the bias where it has its own.
+    pub bias: Option<f64>,
+}
+
+/// `auto` takes a joint covariance up to this many weights of a node, and full ones of children up to this many columns.
+const SMALL: usize = 512;
+
+impl Shape {
+    /// The covariance of a node with so many units.
+    pub fn covariance_of(&self, units: usize, dim: usize, bound: RowBound) -> Covariance {
+        match (bound, self.covariance) {
+            (RowBound::Bohning, _) => Covariance::Shared,
+            // this bound sees each child alone: its joint optimum is block diagonal
+            (RowBound::Double, Some(Covariance::Joint)) => Covariance::Child,
+            (_, Some(chosen)) => chosen.at_most(dim),
+            (RowBound::Double, None) if dim <= SMALL => Covariance::Child,
+            (_, None) if units * dim <= SMALL => Covariance::Joint,
+            (_, None) if dim <= SMALL || bound == RowBound::Jj => Covariance::Child,
+            (_, None) => Covariance::Blocks(1),
+        }
+    }
+}
+
+impl Layout {
+    /// Lays out a tree over `dim` design columns.
+    pub fn new(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize) -> Self {
+        Self::build(tree, shape, outcome, dim, false)
+    }
+
+    /// The same for predictions, which need the variances of every node of every row.
+    pub fn for_prediction(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize) -> Self {
+        Self::build(tree, shape, outcome, dim, true)
+    }
+
+    fn build(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize, predicting: bool) -> Self {
+        let (classes, outputs) = match outcome {
+            Outcome::Classes(classes) => (classes, 0),
+            Outcome::Real(outputs) => (0, outputs),
+        };
+        let mut layout = Self {
+            root: tree.root,
+            nodes: Vec::with_capacity(tree.nodes.len()),
+            leaves: tree.leaves.clone(),
+            dim,
+            units: 0,
+            outputs,
+            forms: 0,
+            matrices: 0,
+            logits: 0,
+        };
+        for (number, branch) in tree.nodes.iter().enumerate() {
+            let s = branch.children.len();
+            let (logits, units) = match (branch.coding, shape.bound) {
+                (Coding::Logistic, _) => (Logits::Logistic, 1),
+                (Coding::Full, Bound::Bohning) => (Logits::Contrast(helmert(s)), s - 1),
+                (Coding::Full, _) => (Logits::Full, s),
+            };
+            let kind = match (branch.coding, shape.bound) {
+                (Coding::Logistic, _) | (_, Bound::Jj) => RowBound::Jj,
+                (_, Bound::Double) => RowBound::Double,
+                (_, Bound::Bohning) => RowBound::Bohning,
+                (_, Bound::Tilted) => RowBound::TiltedChild,
+            };
+            let covariance = shape.covariance_of(units, dim, kind);
+            let bound = if kind == RowBound::TiltedChild && covariance == Covariance::Joint { RowBound::TiltedJoint } else { kind };
+            let forms = match bound {
+                // every row reaches the root, so its curvature is known beforehand and its variances only matter in sum
+                RowBound::Bohning if number == 0 && !predicting => 0,
+                RowBound::Jj | RowBound::Bohning => 1,
+                RowBound::TiltedJoint => packed_len(s),
+                RowBound::TiltedChild | RowBound::Double => s,
+            };
+            let length = forms * covariance.matrix_len(dim);
+            let emits = |c: &Child| matches!(c, Child::Leaf(l) if tree.leaves[*l] != Leaf::Gaussian);
+            let own = branch.children.iter().all(emits).then(|| {
+                let class = |child: &Child| match child {
+                    Child::Leaf(leaf) => tree.leaves[*leaf],
+                    Child::Node(_) => Leaf::Gaussian,
+                };
+                (0..classes as u32).map(|c| (0..s).filter(|place| class(&branch.children[*place]) == Leaf::Class(c)).collect()).collect()
+            });
+            layout.nodes.push(NodeLayout {
+                children: branch.children.clone(),
+                logits,
+                units,
+                first_unit: layout.units,
+                bound,
+                covariance,
+                prior: Prior::new(shape.precision, units, dim, shape.gamma.0, shape.gamma.1, shape.fixed, shape.bias),
+                forms,
+                first_form: layout.forms,
+                matrices: layout.matrices..layout.matrices + length,
+                first_logit: layout.logits,
+                own,
+                reaches: (0..classes as u32).map(|c| tree.emits(number, c)).collect(),
+            });
+            layout.units += units;
+            layout.forms += forms;
+            layout.matrices += length;
+            layout.logits += s;
+        }
+        layout.forms += layout.gaussians();
+        layout.matrices += layout.gaussians() * packed_len(dim);
+        layout
+    }
+
+    /// Number of Gaussian leaves.
+    pub fn gaussians(&self) -> usize {
+        if self.outputs > 0 { self.leaves.len() } else { 0 }
+    }
+
+    /// Vectors of D entries: units, then the linear models of the leaves.
+    pub fn vectors(&self) -> usize {
+        self.units + self.gaussians() * self.outputs
+    }
+
+    /// First form of the Gaussian leaves.
+    pub fn leaf_form(&self) -> usize {
+        self.forms - self.gaussians()
+    }
+
+    /// Place of the matrix of a Gaussian leaf.
+    pub fn leaf_matrix(&self, leaf: usize) -> std::ops::Range<usize> {
+        let len = packed_len(self.dim);
+        let first = self.matrices - (self.gaussians() - leaf) * len;
+        first..first + len
+    }
+
+    /// Whether a sweep must be ready to take a step back.
+    pub fn needs_damping(&self) -> bool {
+        self.nodes.iter().any(|n| n.bound.needs_damping())
+    }
+
+    /// Whether means are solved for by conjugate gradients over the rows.
+    pub fn needs_products(&self) -> bool {
+        self.nodes.iter().any(|n| n.covariance.needs_products())
+    }
+
+    /// Rank of the basis that low-rank covariances need.
+    pub fn rank(&self) -> Option<usize> {
+        self.nodes.iter().find_map(|n| match n.covariance {
+            Covariance::LowRank(rank) => Some(rank),
+            _ => None,
+        })
+    }
+}
+
+impl Covariance {
+    /// Numbers of one matrix of a form.
+    pub fn matrix_len(self, dim: usize) -> usize {
+        match self {
+            Covariance::Blocks(width) => blocks_len(dim, width),
+            Covariance::LowRank(rank) => packed_len(rank) + 1,
+            _ => packed_len(dim),
+        }
+    }
+}
+
+/// Helmert's contrasts: column j sets child j+1 against the mean of those before it.
+fn helmert(s: usize) -> Vec<f64> {
+    let mut h = vec![0.0; s * (s - 1)];
+    for j in 0..s - 1 {
+        let scale = ((j + 1) as f64 * (j + 2) as f64).sqrt().recip();
+        for i in 0..=j {
+            h[i * (s - 1) + j] = scale;
+        }
+        h[(j + 1) * (s - 1) + j] = -((j + 1) as f64) * scale;
+    }
+    h
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contrasts_are_orthonormal_and_sum_to_zero() {
+        for s in 2..7 {
+            let h = helmert(s);
+            for a in 0..s - 1 {
+                assert!((0..s).map(|i| h[i * (s - 1) + a]).sum::<f64>().abs() < 1e-14);
+                for b in 0..=a {
+                    let product: f64 = (0..s).map(|i| h[i * (s - 1) + a] * h[i * (s - 1) + b]).sum();
+                    assert!((product - f64::from(a == b)).abs() < 1e-14);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Summaries and named arrays of a fit: weights as contrasts in the user's units, slopes of experts, shares of components.
+//!
+//! A softmax does not change when all children of a node get the same weights added, so weights are reported as contrasts: for two
+//! classes the log-odds of the second against the first, else each child against the mean of its node.
+
+use super::layout::Layout;
+use super::node::Covariance;
+use super::posterior::SoftmaxPosterior;
+use super::score::components;
+use super::tree::{Child, Leaf, Structure};
+use super::vb::Standing;
+use super::{Inference, bound, vb};
+use crate::data::design::{packed_len, runs};
+use crate::linalg::dot;
+use crate::model::{NamedArray, Posterior, Summary};
+
+/// z of a central 90 % interval.
+const Z90: f64 = 1.644_853_626_951_472_6;
+
+impl SoftmaxPosterior {
+    /// Names of subclasses, experts or leaves.
+    pub(super) fn component_names(&self, count: usize) -> Vec<String> {
+        match &self.structure {
+            Structure::Subclasses(sizes) => subclass_names(&self.schema.classes, sizes),
+            Structure::Experts(_) => (1..=count).map(|e| format!("expert {e}")).collect(),
+            Structure::Gates(_) => self.leaf_names(),
+        }
+    }
+
+    /// Leaves of a tree of gates, by the places taken on the way down.
+    fn leaf_names(&self) -> Vec<String> {
+        let mut names = vec![String::new(); self.tree.leaves.len()];
+        self.name_below(self.tree.root, String::new(), &mut names);
+        names
+    }
+
+    fn name_below(&self, child: Child, path: String, names: &mut [String]) {
+        match child {
+            Child::Leaf(leaf) => {
+                names[leaf] = match self.tree.leaves[leaf] {
+                    Leaf::Class(class) => format!("{path}: {}", self.schema.classes[class as usize]),
+                    Leaf::Gaussian => path,
+                }
+            }
+            Child::Node(node) => {
+                for (place, below) in self.tree.nodes[node].children.iter().enumerate() {
+                    let emits = matches!(below, Child::Leaf(leaf) if self.tree.leaves[*leaf] != Leaf::Gaussian);
+                    let step = if emits {
+                        path.clone()
+                    } else if path.is_empty() {
+                        format!("{}", place + 1)
+                    } else {
+                        format!("{path}.{}", place + 1)
+                    };
+                    self.name_below(*below, step, names);
+                }
+            }
+        }
+    }
+
+    /// Mean and standard deviation of Σ_c weight_c · lᵀw_c over the children of a node, for a direction l of the design space.
+    fn contrast(&self, layout: &Layout, node: usize, direction: &[f64], weight: &[f64]) -> (f64, f64) {
+        let (l, q) = (&layout.nodes[node], &self.nodes[node]);
+        let dim = direction.len();
+        let mut units = vec![0.0; l.units];
+        l.units_of(weight, &mut units);
+        let mean = q.mean.chunks_exact(dim).zip(&units).map(|(w, a)| a * dot(w, direction)).sum();
+        let Some(forms) = self.unit_forms.get(node) else { return (mean, 0.0) };
+        // all directions but the intercept's have one entry: reading whole forms would cost O(D²) a coefficient
+        let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
+        let len = q.covariance.matrix_len(dim);
+        let form = |k: usize| -> f64 {
+            let form = &forms[k * len..(k + 1) * len];
+            let pairs = used.iter().enumerate().flat_map(|(n, &i)| used[..=n].iter().map(move |&j| (i, j)));
+            match q.covariance {
+                Covariance::Blocks(width) => pairs
+                    .filter(|(i, j)| i / width == j / width)
+                    .map(|(i, j)| {
+                        let at = runs(dim, width).nth(i / width).map_or(0, |(first, _, at)| at + packed_len(i - first) + (j - first));
+                        form[at] * direction[i] * direction[j]
+                    })
+                    .sum(),
+                Covariance::LowRank(rank) => {
+                    let basis = &self.view.basis;
+                    let along: Vec<f64> = (0..rank).map(|a| used.iter().map(|&j| basis[a * dim + j] * direction[j]).sum()).collect();
+                    let mut sum = form[len - 1] * dot(direction, direction);
+                    for i in 0..rank {
+                        for j in 0..=i {
+                            sum += form[packed_len(i) + j] * along[i] * along[j];
+                        }
+                    }
+                    sum
+                }
+                _ => pairs.map(|(i, j)| form[packed_len(i) + j] * direction[i] * direction[j]).sum(),
+            }
+        };
+        let mut variance = 0.0;
+        for (c, a) in units.iter().enumerate() {
+            match q.covariance {
+                Covariance::Joint => {
+                    variance += a * a * form(packed_len(c) + c);
+                    for (d, b) in units[..c].iter().enumerate() {
+                        variance += 2.0 * a * b * form(packed_len(c) + d);
+                    }
+                }
+                Covariance::Shared => variance += a * a * form(0),
+                _ => variance += a * a * form(c),
+            }
+        }
+        (mean, variance.max(0.0).sqrt())
+    }
+
+    /// Directions in the design space whose coordinates are the user's coefficients, the intercept last.
+    fn directions(&self) -> Vec<Vec<f64>> {
+        let d = &self.schema.design;
+        let (kept, dim) = (d.kept.len(), d.dim());
+        let mut out: Vec<Vec<f64>> = (0..kept)
+            .map(|j| {
+                let mut l = vec![0.0; dim];
+                l[j] = 1.0 / d.scale[j];
+                l
+            })
+            .collect();
+        let mut l = vec![0.0; dim];
+        for j in 0..kept {
+            l[j] = -d.mean[j] / d.scale[j];
+        }
+        if d.intercept {
+            l[kept] = 1.0;
+        }
+        out.push(l);
+        out
+    }
+
+    /// Mean and standard deviation of the slope of an expert along a direction, in the units of the outcome.
+    fn slope(&self, layout: &Layout, at: usize, direction: &[f64], intercept: bool) -> (f64, f64) {
+        let (dim, q) = (layout.dim, at % layout.outputs);
+        let scale = self.schema.y_scale[q];
+        let base = if intercept { self.schema.y_mean[q] } else { 0.0 };
+        let mean = base + scale * dot(&self.view.mean[(layout.units + at) * dim..][..dim], direction);
+        let leaf = at / layout.outputs;
+        let form = &self.view.forms[layout.leaf_matrix(leaf)];
+        let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
+        let pairs = used.iter().enumerate().flat_map(|(n, &i)| used[..=n].iter().map(move |&j| (i, j)));
+        let spread: f64 = pairs.map(|(i, j)| form[packed_len(i) + j] * direction[i] * direction[j]).sum();
+        let (shape, rates) = &self.noise[leaf];
+        // Student's t with twice the shape degrees of freedom
+        let heavy = if *shape > 1.0 { shape / (shape - 1.0) } else { f64::INFINITY };
+        (mean, scale * (spread.max(0.0) * rates[q] / shape * heavy).sqrt())
+    }
+
+    fn slope_name(&self, layout: &Layout, at: usize) -> String {
+        let (leaf, q) = (at / layout.outputs, at % layout.outputs);
+        let expert = match &self.structure {
+            Structure::Gates(_) => format!("expert {}", self.leaf_names()[leaf]),
+            _ => format!("expert {}", leaf + 1),
+        };
+        if layout.outputs == 1 { expert } else { format!("{expert}, outcome {}", q + 1) }
+    }
+
+    /// The linear functions that are reported: name, node, and weights over its children.
+    fn contrasts(&self, layout: &Layout, all: bool) -> Vec<(String, usize, Vec<f64>)> {
+        let mut out = Vec::new();
+        let plain = self.structure.is_concave() && layout.nodes.len() == 1;
+        for (number, node) in layout.nodes.iter().enumerate() {
+            let s = node.width();
+            if plain && s == 2 && !all {
+                out.push((String::new(), number, vec![-1.0, 1.0]));
+                continue;
+            }
+            let names = self.child_names(layout, number);
+            for (c, name) in names.into_iter().enumerate() {
+                out.push((name, number, (0..s).map(|k| f64::from(k == c) - 1.0 / s as f64).collect()));
+            }
+        }
+        out
+    }
+
+    fn child_names(&self, layout: &Layout, number: usize) -> Vec<String> {
+        let node = &layout.nodes[number];
+        match (&self.structure, number) {
+            (Structure::Subclasses(sizes), _) => subclass_names(&self.schema.classes, sizes),
+            (Structure::Experts(1), _) => self.schema.classes.clone(),
+            (Structure::Experts(_), 0) => (1..=node.width()).map(|e| format!("gate: expert {e}")).collect(),
+            (Structure::Experts(_), _) => self.schema.classes.iter().map(|c| format!("expert {number}: {c}")).collect(),
+            (Structure::Gates(_), _) => {
+                let leaves = self.leaf_names();
+                let name = |(place, child): (usize, &Child)| match child {
+                    Child::Leaf(leaf) => format!("node {}: {}", number + 1, leaves[*leaf]),
+                    Child::Node(_) => format!("node {}: child {}", number + 1, place + 1),
+                };
+                node.children.iter().enumerate().map(name).collect()
+            }
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let sweeps = self.sweeps;
+        let mut notes = vec![match self.standing {
+            _ if self.settings.inference == Inference::Map => {
+                "penalised maximum likelihood: probabilities take the weights as certain".into()
+            }
+            Standing::Converged => format!("converged: sweep {sweeps} gained less than the tolerance {}", self.settings.tol),
+            Standing::NoStepLeft => format!("converged: in sweep {sweeps} no step, however short, raised the bound any more"),
+            Standing::Running => format!(
+                "not converged: the bound was still rising by more than the tolerance {} after {sweeps} sweep(s); raise `max_iter`",
+                self.settings.tol
+            ),
+            Standing::Numerical => format!(
+                "stopped for numerical reasons: the bound was no longer finite in sweep {sweeps}, and the state before it was kept; \
+                 standardise the columns"
+            ),
+        }];
+        if let Some(selection) = self.selection().filter(|s| s.rows.len() > 1) {
+            notes.push(selection.reason);
+        }
+        if self.settings.bound == bound::Bound::Double {
+            notes.push(
+                "the double bound is loose by up to one nat a row and overstates log-odds: use `bound = tilted` for probabilities".into(),
+            );
+        }
+        notes
+    }
+
+    fn model_name(&self) -> String {
+        let by = match self.settings.inference {
+            Inference::Map => "penalised maximum likelihood",
+            _ => "variational Bayes",
+        };
+        let real = self.outputs() > 0;
+        match &self.structure {
+            Structure::Subclasses(_) if self.structure.is_concave() => format!("softmax classification by {by}"),
+            Structure::Subclasses(_) => format!("softmax classification with subclasses by {by}"),
+            Structure::Experts(_) if real => format!("regression by a mixture of experts, {by}"),
+            Structure::Experts(_) => format!("mixture of experts by {by}"),
+            Structure::Gates(_) if real => format!("regression by a tree of experts, {by}"),
+            Structure::Gates(_) => format!("tree of experts by {by}"),
+        }
+    }
+
+    /// What was found, and how sure it is.
+    pub(super) fn report(&self) -> Summary {
+        let classes = &self.schema.classes;
+        let layout = self.layout();
+        let counts: Vec<String> = classes.iter().zip(&self.schema.counts).map(|(name, n)| format!("{name} {n}")).collect();
+        let plain_two = classes.len() == 2 && self.structure.is_concave();
+        let table = match (self.outputs() > 0, plain_two, layout.nodes.len()) {
+            (true, ..) => "gates: log-odds of a child against the mean of its node; experts: slopes; for one unit of a column".to_string(),
+            (_, true, _) => format!("log-odds of `{}` against `{}`, for one unit of a column", classes[1], classes[0]),
+            (_, _, 1) if self.structure.is_concave() => {
+                "log-odds of a class against the mean of all classes, for one unit of a column".to_string()
+            }
+            _ => "log-odds of a child against the mean of its node, for one unit of a column".to_string(),
+        };
+        let alpha = match self.settings.precision {
+            super::Precision::Fixed => format!("fixed at {}", self.settings.prior_precision),
+            _ if self.alpha.is_empty() => "given for the bias; there is nothing else".to_string(),
+            p => {
+                let (low, high) = self.alpha.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &a| (l.min(a), h.max(a)));
+                if self.alpha.len() == 1 { format!("{}: {low:.4}", p.word()) } else { format!("{}: {low:.4} to {high:.4}", p.word()) }
+            }
+        };
+        let mut rows = Vec::new();
+        let directions = self.directions();
+        let names = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
+        let contrasts = self.contrasts(&layout, false);
+        for (column, direction) in names.zip(&directions) {
+            for (child, node, weight) in &contrasts {
+                let (mean, sd) = self.contrast(&layout, *node, direction, weight);
+                let name = if child.is_empty() { column.clone() } else { format!("{column} [{child}]") };
+                rows.push((name, vec![mean, sd, mean - Z90 * sd, mean + Z90 * sd]));
+            }
+        }
+        let names = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
+        for (column, direction) in names.zip(&directions) {
+            for at in 0..layout.gaussians() * layout.outputs {
+                let (mean, sd) = self.slope(&layout, at, direction, column == "(intercept)");
+                rows.push((format!("{column} [{}]", self.slope_name(&layout, at)), vec![mean, sd, mean - Z90 * sd, mean + Z90 * sd]));
+            }
+        }
+        let mut facts: Vec<(String, String)> = vec![("model".into(), self.model_name())];
+        if classes.is_empty() {
+            facts.push(("rows".into(), format!("{}", self.schema.counts[0])));
+        } else {
+            facts.push(("classes".into(), counts.join(", ")));
+        }
+        facts.push(("columns used".into(), format!("{} of {}", self.schema.design.kept.len(), self.schema.design.available())));
+        if !matches!(self.structure, Structure::Subclasses(_)) || !self.structure.is_concave() {
+            facts.push(("structure".into(), self.structure.describe()));
+        }
+        if let Some(scores) = self.scores.as_ref().filter(|s| s.shares.len() > 1 && !self.structure.is_concave()) {
+            let (_, count) = components(&layout, &self.structure);
+            let total: f64 = scores.shares.iter().sum();
+            let share = |(name, share): (String, &f64)| format!("{name} {:.1}%", 100.0 * share / total);
+            facts.push((
+                "shares".into(),
+                self.component_names(count).into_iter().zip(&scores.shares).map(share).collect::<Vec<_>>().join(", "),
+            ));
+        }
+        if self.settings.inference == Inference::Map {
+            facts.push(("penalised log likelihood".into(), format!("{:.4}", self.maximum.unwrap_or(self.bound))));
+        } else {
+            facts.push(("bound".into(), self.settings.bound.word().into()));
+            facts.push(("covariance".into(), vb::covariance_of(&layout).text()));
+            facts.push(("precision".into(), alpha));
+            facts.push(("elbo".into(), format!("{:.4}", self.bound)));
+            facts.push(("sweeps".into(), self.sweeps.to_string()));
+        }
+        facts.push(("table".into(), table));
+        Summary {
+            facts,
+            headings: ["mean", "sd", "5%", "95%"].map(String::from).to_vec(),
+            rows,
+            converged: self.complete && matches!(self.standing, Standing::Converged | Standing::NoStepLeft),
+            notes: self.notes(),
+        }
+    }
+
+    /// Coefficients, intercepts, shares and slopes.
+    pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
+        let layout = self.layout();
+        let d = &self.schema.design;
+        let width = d.available();
+        let contrasts = self.contrasts(&layout, true);
+        let s = contrasts.len();
+        let (mut coef, mut coef_sd) = (vec![0.0; s * width], vec![0.0; s * width]);
+        let (mut intercept, mut intercept_sd) = (vec![0.0; s], vec![0.0; s]);
+        let directions = self.directions();
+        for (c, (_, node, weight)) in contrasts.iter().enumerate() {
+            for (&j, direction) in d.kept.iter().zip(&directions) {
+                // columns left out as constant have coefficient 0
+                (coef[c * width + j as usize], coef_sd[c * width + j as usize]) = self.contrast(&layout, *node, direction, weight);
+            }
+            (intercept[c], intercept_sd[c]) = self.contrast(&layout, *node, &directions[directions.len() - 1], weight);
+        }
+        let vector = |name, values: Vec<f64>| NamedArray { name, shape: vec![values.len()], values };
+        let mut out = vec![
+            NamedArray { name: "coef", shape: vec![s, width], values: coef },
+            vector("intercept", intercept),
+            NamedArray { name: "coef_sd", shape: vec![s, width], values: coef_sd },
+            vector("intercept_sd", intercept_sd),
+            vector("alpha", self.alpha.clone()),
+            vector("elbo", vec![self.bound]),
+            vector("chain", vec![self.chain as f64]),
+        ];
+        if let Some(scores) = &self.scores {
+            let total: f64 = scores.shares.iter().sum();
+            out.push(vector("shares", scores.shares.iter().map(|s| s / total).collect()));
+        }
+        if layout.outputs > 0 {
+            let (outputs, dim) = (layout.outputs, layout.dim);
+            // slopes of each leaf in the units of columns and outcomes
+            let (mut slopes, mut bases) = (Vec::new(), Vec::new());
+            for at in 0..layout.gaussians() * outputs {
+                let (q, w) = (at % outputs, &self.view.mean[(layout.units + at) * dim..][..dim]);
+                let mut row = vec![0.0; width];
+                for (&j, direction) in d.kept.iter().zip(&directions) {
+                    row[j as usize] = self.schema.y_scale[q] * dot(w, direction);
+                }
+                slopes.extend(row);
+                bases.push(self.schema.y_mean[q] + self.schema.y_scale[q] * dot(w, &directions[directions.len() - 1]));
+            }
+            let noise = |(leaf, q): (usize, usize)| self.schema.y_scale[q] * (self.noise[leaf].1[q] / self.noise[leaf].0).sqrt();
+            let places = (0..layout.gaussians()).flat_map(|leaf| (0..outputs).map(move |q| (leaf, q)));
+            out.push(NamedArray { name: "expert_coef", shape: vec![layout.gaussians(), outputs, width], values: slopes });
+            out.push(NamedArray { name: "expert_intercept", shape: vec![layout.gaussians(), outputs], values: bases });
+            out.push(NamedArray { name: "expert_noise", shape: vec![layout.gaussians(), outputs], values: places.map(noise).collect() });
+        }
+        out
+    }
+}
+
+/// `a`, `b.1`, `b.2`.
+fn subclass_names(classes: &[String], sizes: &[usize]) -> Vec<String> {
+    let name = |(class, size): (&String, &usize)| -> Vec<String> {
+        if *size == 1 { vec![class.clone()] } else { (1..=*size).map(|k| format!("{class}.{k}")).collect() }
+    };
+    classes.iter().zip(sizes).flat_map(name).collect()
+}

@@ -1,0 +1,269 @@
+//! Which structures are fitted, and which one is chosen.
+//!
+//! A run is a row of generations of chains: starts, then fits from the best of them, then whatever the results call for. What comes next is a
+//! function of what has finished and nothing else, so a search resumes like any other run.
+//!
+//! | file | what it tries |
+//! |---|---|
+//! | `compressive.rs` | uniform numbers of subclasses, and what is left of them without irrelevant ones |
+//! | `greedy.rs` | from one subclass or expert up: the best split or deletion, as long as it helps |
+//! | `moves.rs` | weights of a structure made from those of its neighbour |
+
+mod compressive;
+mod greedy;
+pub mod moves;
+
+use serde::{Deserialize, Serialize};
+
+use super::pass::Fold;
+use super::score::{Criterion, Scores};
+use super::starts::Start;
+use super::tree::Structure;
+use super::vb::{Job, Role, SEARCH_ITERATIONS, State, Vb};
+
+/// How structures are searched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Policy {
+    /// All of these, each from its own starts; one alone is the common case.
+    All(Vec<Structure>),
+    /// Uniform numbers of subclasses up to `largest`, compressed for so many generations.
+    Compressive {
+        /// Number of classes.
+        classes: usize,
+        /// Largest uniform number.
+        largest: usize,
+        /// Generations, the uniform one included.
+        generations: u32,
+        /// A subclass with a smaller share of its class is irrelevant.
+        relevance: f64,
+    },
+    /// Splits and deletions of subclasses from one a class on.
+    GreedySubclasses {
+        /// Number of classes.
+        classes: usize,
+        /// Most subclasses of a class.
+        most: usize,
+        /// A subclass with a smaller share of its class is irrelevant.
+        relevance: f64,
+    },
+    /// Splits and deletions of experts from one on.
+    GreedyExperts {
+        /// Most experts.
+        most: usize,
+    },
+}
+
+/// A search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// Which structures.
+    pub policy: Policy,
+    /// Starts of each structure.
+    pub starts: u32,
+    /// Ascents from the best of them.
+    pub ascents: u32,
+    /// What decides.
+    pub criterion: Criterion,
+    /// Folds of cross-validation.
+    pub folds: u32,
+    /// Most sweeps of an ascent; 0 stops at the maximum of the likelihood.
+    pub max_iter: u64,
+    /// Whether ascents are annealed: then every start has its own.
+    pub anneal: bool,
+}
+
+/// Two maxima this near (relative) are the same.
+const SAME_MAXIMUM: f64 = 1e-6;
+
+impl Search {
+    /// Whether more than one structure is compared, so that all criteria are worth their price.
+    pub fn compares(&self) -> bool {
+        !matches!(&self.policy, Policy::All(structures) if structures.len() == 1)
+    }
+
+    /// Whether nothing can follow from the first generation: one fit of one structure.
+    pub fn is_over_at_once(&self) -> bool {
+        let alone = matches!(&self.policy, Policy::All(structures) if structures.iter().all(Structure::is_concave));
+        alone && self.criterion != Criterion::Cv
+    }
+
+    /// Whether components are split, so that fits must say along which axes.
+    pub fn splits(&self) -> bool {
+        matches!(self.policy, Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. })
+    }
+
+    /// Whether it is experts that are split.
+    pub fn splits_experts(&self) -> bool {
+        matches!(self.policy, Policy::GreedyExperts { .. })
+    }
+
+    fn job(&self, structure: &Structure, role: Role, start: Start, fold: Option<Fold>) -> Job {
+        let fit = role != Role::Start;
+        Job {
+            structure: structure.clone(),
+            role,
+            generation: 1,
+            start,
+            search: SEARCH_ITERATIONS,
+            ascent: if fit { self.max_iter } else { 0 },
+            fold,
+            score: fit && fold.is_none() && (self.compares() || self.criterion.needs_rows()),
+        }
+    }
+
+    /// Jobs that find a structure from scratch.
+    fn found(&self, structure: &Structure, fold: Option<Fold>) -> Vec<Job> {
+        if structure.is_concave() {
+            return vec![self.job(structure, Role::Fit, Start::Zero, fold)];
+        }
+        (0..self.starts.max(1))
+            .map(|i| {
+                // half and half: neither kind of start finds the best optimum everywhere
+                let start = if i % 2 == 0 && !self.anneal { Start::Clusters(i) } else { Start::Random(i) };
+                if self.anneal {
+                    // the search for a maximum would undo what annealing is for
+                    Job { search: 0, ..self.job(structure, Role::Fit, start, fold) }
+                } else if self.max_iter == 0 {
+                    self.job(structure, Role::Fit, start, fold)
+                } else {
+                    self.job(structure, Role::Start, start, fold)
+                }
+            })
+            .collect()
+    }
+
+    /// The first generation.
+    pub fn first(&self) -> Vec<Job> {
+        let structures = match &self.policy {
+            Policy::All(structures) => structures.clone(),
+            Policy::Compressive { classes, largest, .. } => (1..=*largest).map(|s| Structure::Subclasses(vec![s; *classes])).collect(),
+            Policy::GreedySubclasses { classes, .. } => vec![Structure::Subclasses(vec![1; *classes])],
+            Policy::GreedyExperts { .. } => vec![Structure::Experts(1)],
+        };
+        structures.iter().flat_map(|s| self.found(s, None)).collect()
+    }
+
+    /// Further chains, now that these have finished.
+    pub fn next(&self, program: &Vb, finished: &[State]) -> Vec<State> {
+        let begin = |jobs: Vec<Job>| jobs.into_iter().map(|job| State::new(program, job)).collect::<Vec<_>>();
+        let ascents = begin(self.ascents(finished));
+        if !ascents.is_empty() {
+            return ascents;
+        }
+        let further = match &self.policy {
+            Policy::All(_) => Vec::new(),
+            Policy::Compressive { generations, relevance, .. } => {
+                begin(compressive::next(self, program, finished, *generations, *relevance))
+            }
+            Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. } => greedy::next(self, program, finished),
+        };
+        if !further.is_empty() || self.criterion != Criterion::Cv {
+            return further;
+        }
+        begin(self.folds(finished))
+    }
+
+    /// Ascents from the best starts of every structure that has starts and no fit yet.
+    fn ascents(&self, finished: &[State]) -> Vec<Job> {
+        let mut jobs: Vec<Job> = Vec::new();
+        for (at, state) in finished.iter().enumerate().filter(|(_, s)| s.job.role == Role::Start) {
+            let same = |s: &State| s.job.structure == state.job.structure && s.job.fold == state.job.fold;
+            // starts that come after the last fit of their structure are still waiting for theirs
+            let waiting = !finished[at..].iter().any(|s| same(s) && s.job.role == Role::Fit);
+            if !waiting || jobs.iter().any(|j| j.structure == state.job.structure && j.fold == state.job.fold) {
+                continue;
+            }
+            let mut starts: Vec<&State> = finished[at..].iter().filter(|s| same(s) && s.job.role == Role::Start).collect();
+            starts.sort_by(|a, b| b.bound.total_cmp(&a.bound));
+            starts.dedup_by(|b, a| (a.bound - b.bound).abs() <= SAME_MAXIMUM * (1.0 + a.bound.abs()));
+            for start in starts.iter().take(self.ascents.max(1) as usize) {
+                let Some(maximum) = &start.maximum else { continue };
+                let job = self.job(&state.job.structure, Role::Fit, Start::At(maximum.at.clone()), state.job.fold);
+                jobs.push(Job { search: 0, generation: state.job.generation, ..job });
+            }
+        }
+        jobs
+    }
+
+    /// Fits without each fold, for every structure that was fitted.
+    fn folds(&self, finished: &[State]) -> Vec<Job> {
+        if finished.iter().any(|s| s.job.fold.is_some()) {
+            return Vec::new();
+        }
+        let mut structures: Vec<&Structure> = Vec::new();
+        for state in finished.iter().filter(|s| s.job.role == Role::Fit) {
+            if !structures.contains(&&state.job.structure) {
+                structures.push(&state.job.structure);
+            }
+        }
+        let folds = (0..self.folds).map(|index| Fold { index, of: self.folds });
+        folds.flat_map(|fold| structures.iter().flat_map(move |s| self.found(s, Some(fold)))).collect()
+    }
+
+    /// A score to choose by while searching: that of the criterion, or of the bound where the criterion is only known at the end.
+    fn score(&self, scores: &Scores) -> f64 {
+        let criterion = if self.criterion == Criterion::Cv { Criterion::ElboSym } else { self.criterion };
+        scores.get(criterion).unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// The structures met so far, in that order: number of their best chain and its scores, those of cross-validation added.
+    pub fn table(&self, finished: &[State]) -> Vec<Candidate> {
+        let mut table: Vec<Candidate> = Vec::new();
+        for (chain, state) in finished.iter().enumerate() {
+            let Some(scores) = &state.scores else { continue };
+            if state.job.role == Role::Start || state.job.fold.is_some() {
+                continue;
+            }
+            let trial = state.job.role != Role::Fit;
+            match table.iter_mut().find(|c| c.structure == state.job.structure) {
+                None => table.push(Candidate { structure: state.job.structure.clone(), chain, trial, scores: scores.clone() }),
+                // a fit before a trial; else what both have climbed decides
+                Some(known) if (known.trial && !trial) || (known.trial == trial && state.bound > finished[known.chain].bound) => {
+                    (known.chain, known.trial, known.scores) = (chain, trial, scores.clone());
+                }
+                Some(_) => {}
+            }
+        }
+        for candidate in &mut table {
+            candidate.scores.held_out = self.held_out(finished, &candidate.structure);
+        }
+        table
+    }
+
+    /// Σ over folds of what the best fit without the fold loses on it.
+    fn held_out(&self, finished: &[State], structure: &Structure) -> Option<super::score::HeldOut> {
+        let mut total: Option<super::score::HeldOut> = None;
+        for index in 0..self.folds {
+            let of_fold = finished
+                .iter()
+                .filter(|s| s.job.role == Role::Fit && s.job.structure == *structure && s.job.fold.is_some_and(|f| f.index == index));
+            let best = of_fold.max_by(|a, b| a.bound.total_cmp(&b.bound))?;
+            let part = best.scores.as_ref()?.held_out?;
+            total = Some(total.map_or(part, |t| t.plus(part)));
+        }
+        total
+    }
+
+    /// Place of the best candidate of a table.
+    pub fn best(&self, table: &[Candidate]) -> Option<usize> {
+        let value = |c: &Candidate| c.scores.get(self.criterion).unwrap_or(f64::NEG_INFINITY);
+        // the first of equals: the simpler one comes first in every search
+        (0..table.len()).filter(|i| !table[*i].trial).fold(None, |best: Option<usize>, i| match best {
+            Some(b) if value(&table[i]) <= value(&table[b]) => Some(b),
+            _ => Some(i),
+        })
+    }
+}
+
+/// A structure that was fitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The structure.
+    pub structure: Structure,
+    /// Number of the chain of its best fit.
+    pub chain: usize,
+    /// Whether it was only tried for a few sweeps, and not brought to its end.
+    pub trial: bool,
+    /// Its scores.
+    pub scores: Scores,
+}

@@ -1,0 +1,144 @@
+//! The place of one chain in a run: waiting for its first turn, running, or done.
+
+use std::time::{Duration, Instant};
+
+use super::{AnyProgram, Block, Chain, ChainProgress, Draws, Kept, Piece, Plan, Report, Shape};
+use crate::{Error, Result};
+
+/// What every chain of a run is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub program: &'a dyn AnyProgram,
+    pub blocks: &'a [Block<'a>],
+    pub shape: Shape,
+    pub plan: &'a Plan,
+}
+
+enum Engine<'a> {
+    /// Opens at its first turn: at this state, or at the program's own start.
+    Waiting(Option<Vec<u8>>),
+    Running(Box<dyn Chain + 'a>),
+    /// Its last state is here until it is committed; then the storage has it.
+    Finished(Option<Vec<u8>>),
+    /// The state may be half updated: this chain falls back to its last commit.
+    Failed,
+}
+
+/// A chain, and what it did since the last commit.
+pub(super) struct Slot<'a> {
+    pub number: u32,
+    engine: Engine<'a>,
+    sweeps: u64,
+    draws: Draws,
+    trace: Vec<(u64, Report)>,
+    last: Option<Report>,
+    /// There is something to commit.
+    pub fresh: bool,
+    pub error: Option<Error>,
+}
+
+impl<'a> Slot<'a> {
+    /// A chain where it was kept, or before its start.
+    pub fn new(number: u32, kept: Option<Kept>) -> Self {
+        let nothing = Kept { sweeps: 0, checkpoint: Vec::new(), draws: 0, finished: false, last: None };
+        let begun = kept.is_some();
+        let kept = kept.unwrap_or(nothing);
+        let engine = match kept.finished {
+            true => Engine::Finished(None),
+            false => Engine::Waiting(begun.then_some(kept.checkpoint)),
+        };
+        let draws = Draws::starting_at(kept.draws);
+        Self { number, engine, sweeps: kept.sweeps, draws, trace: Vec::new(), last: kept.last, fresh: false, error: None }
+    }
+
+    /// A chain of a further generation, at its sealed first state.
+    pub fn born(number: u32, sealed: Vec<u8>) -> Self {
+        Self { engine: Engine::Waiting(Some(sealed)), fresh: true, ..Self::new(number, None) }
+    }
+
+    pub fn finished(&self) -> bool {
+        matches!(self.engine, Engine::Finished(_))
+    }
+
+    /// Last state of a chain that has finished since the last commit.
+    pub fn sealed(&self) -> Option<&[u8]> {
+        match &self.engine {
+            Engine::Finished(sealed) => sealed.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Gives the chain its slice of time: at least one sweep, then as many as fit.
+    pub fn turn(&mut self, ground: &Ground<'a>, slice: Duration) {
+        if let Err(error) = self.advance(ground, slice) {
+            self.error = Some(error);
+            self.engine = Engine::Failed;
+        }
+    }
+
+    fn advance(&mut self, ground: &Ground<'a>, slice: Duration) -> Result<()> {
+        let Ground { program, blocks, shape, plan } = *ground;
+        if let Engine::Waiting(saved) = &self.engine {
+            self.engine = Engine::Running(program.open(blocks, shape, plan.seed, self.number, saved.as_deref())?);
+        }
+        let Engine::Running(chain) = &mut self.engine else { return Ok(()) };
+        let schedule = &plan.schedule;
+        let begin = Instant::now();
+        self.fresh = true;
+        loop {
+            let mut finished = false;
+            if chain.sweeps() < schedule.sweeps() {
+                let report = chain.advance(chain.sweeps() < schedule.warm_up())?;
+                self.sweeps = chain.sweeps();
+                finished = report.converged;
+                self.trace.push((self.sweeps, report.clone()));
+                self.last = Some(report);
+                if schedule.keeps(self.sweeps) {
+                    chain.keep(&mut self.draws);
+                }
+            }
+            if finished || self.sweeps >= schedule.sweeps() {
+                // a chain that is done needs no engine
+                self.engine = Engine::Finished(Some(chain.save()?));
+                return Ok(());
+            }
+            if begin.elapsed() > slice {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What there is to commit; the chain counts as committed from here on.
+    pub fn piece(&mut self) -> Result<Option<Piece>> {
+        if !self.fresh {
+            return Ok(None);
+        }
+        let checkpoint = match &mut self.engine {
+            Engine::Waiting(sealed) => sealed.clone().unwrap_or_default(),
+            Engine::Running(chain) => chain.save()?,
+            Engine::Finished(sealed) => sealed.take().unwrap_or_default(),
+            Engine::Failed => return Ok(None),
+        };
+        self.fresh = false;
+        let next = self.draws.first + self.draws.count;
+        Ok(Some(Piece {
+            chain: self.number,
+            sweeps: self.sweeps,
+            draws: std::mem::replace(&mut self.draws, Draws::starting_at(next)),
+            trace: std::mem::take(&mut self.trace),
+            checkpoint,
+            finished: self.finished(),
+        }))
+    }
+
+    pub fn progress(&self, plan: &Plan) -> ChainProgress {
+        ChainProgress {
+            chain: self.number,
+            sweeps: self.sweeps,
+            total: plan.schedule.sweeps(),
+            warm_up: self.sweeps < plan.schedule.warm_up(),
+            finished: self.finished(),
+            last: self.last.clone(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+"""What the estimators over trees of softmax nodes share."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ._base import FamilyClassifier, FamilyEstimator
+from ._inputs import lend, sizes
+from ._posterior import Posterior, log_joint_trace
+from ._selection import selection_table
+
+
+def _is_transformer(value):
+    return hasattr(value, "fit") and hasattr(value, "transform") and not isinstance(value, type)
+
+
+class TreeEstimator(FamilyEstimator):
+    """An estimator of the family `softmax`: settings in their Python forms, input maps, components, selection.
+
+    `_structure` names the setting that says which tree is fitted, if there is one.
+    """
+
+    _family = "softmax"
+    _fixed = {"task": "classification"}  # noqa: RUF012 — never changed
+    _structure = None
+
+    def _setting(self, name, value):
+        if name in ("subclasses", "experts"):
+            return sizes(value)
+        if name == "input_map" and (value is None or _is_transformer(value)):
+            return "none"
+        if name == "class_weight" and (value is None or isinstance(value, dict)):
+            return "none"
+        return super()._setting(name, value)
+
+    @classmethod
+    def _from_settings(cls, settings):
+        given = super()._from_settings(settings)
+        nothing = {name: None for name in ("input_map", "class_weight") if given.get(name) == "none"}
+        return given | nothing
+
+    @classmethod
+    def _opens(cls, settings):
+        return super()._opens(settings) and (cls._structure is None or settings[cls._structure] is not None)
+
+    def _map(self, X, y):
+        columns = list(getattr(self, "feature_names_in_", []))
+        vars(self).pop("input_map_", None)
+        if not _is_transformer(self.input_map):
+            return X, columns
+        mapped = clone(self.input_map).fit(X, y)
+        X = self._mapped(mapped, X)
+        self.input_map_ = mapped
+        try:
+            names = mapped.get_feature_names_out(columns or None)
+        except AttributeError:
+            return X, []
+        return X, [str(name) for name in names]
+
+    @staticmethod
+    def _mapped(transformer, X):
+        X = transformer.transform(X)
+        return check_array(X, accept_sparse="csr", dtype=np.float64, order="C", input_name="what `input_map` gives")
+
+    def _rows(self, X):
+        X = super()._rows(X)
+        return self._mapped(self.input_map_, X) if hasattr(self, "input_map_") else X
+
+    def _read(self):
+        arrays = self._model.arrays()
+        traces = [chain["objective"] for chain in self._model.trace()]
+        if "elbo" in arrays:
+            self.bound_ = float(arrays["elbo"][0])
+            self.elbo_trace_ = traces[int(arrays["chain"][0])]
+        if any(name.endswith("_draws") for name in arrays):
+            self.posterior_ = Posterior(self._model)
+            self.log_joint_trace_ = log_joint_trace(traces)
+        self.n_iter_ = len(self.elbo_trace_) if "elbo" in arrays else max(map(len, traces))
+        if "shares" in arrays:
+            self.shares_ = arrays["shares"]
+        self.structure_ = self._chosen_structure()
+        return arrays
+
+    def _chosen_structure(self):
+        selection = self._model.selection()
+        if selection is None:  # stopped before anything was done, or sampled
+            return dict(self._model.summary()["facts"]).get("structure", "")
+        return selection["rows"][selection["chosen"]][0]
+
+    @property
+    def selection_(self):
+        """The structures that were compared."""
+        check_is_fitted(self)
+        return selection_table(self._model.selection())
+
+    @property
+    def component_names_(self):
+        """Names of the hidden components."""
+        check_is_fitted(self)
+        no_row = np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0), self._model.width
+        try:
+            return self._model.responsibilities(no_row)[0]
+        except ValueError as reason:  # draws change them about
+            raise AttributeError(str(reason)) from None
+
+    def _target(self, y, rows):
+        """Outcomes as the model takes them."""
+        raise NotImplementedError
+
+    def responsibilities(self, X, y=None):
+        """Share of each hidden component (subclass, expert, path of a tree) in each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        y : array-like, default=None
+            Outcomes. With them shares are those given features and outcome, else those given the features alone.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Shares in the order of `component_names_`; rows sum to one.
+        """
+        X = self._rows(X)
+        return self._model.responsibilities(lend(X), None if y is None else self._target(y, X.shape[0]))[1]
+
+
+class TreeClassifier(TreeEstimator, FamilyClassifier):
+    """A classifier of the family `softmax`."""
+
+    def _class_weights(self, codes, sample_weight):
+        if not isinstance(self.class_weight, dict):
+            return sample_weight
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])[codes]
+        return weights.astype(np.float64) if sample_weight is None else weights * sample_weight
+
+    def _read(self):
+        arrays = super()._read()
+        for name in ("coef", "intercept", "coef_sd", "intercept_sd"):
+            if name in arrays:
+                setattr(self, f"{name}_", arrays[name])
+        return arrays
+
+    def _target(self, y, rows):
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if y.shape != (rows,):
+            raise ValueError(f"`y` has the shape {y.shape}, but there are {rows} rows")
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(f"`y` holds {y[~known].tolist()[0]!r}, which is not one of the classes of the fit")
+        return np.searchsorted(self.classes_, y).astype(np.uint32), [str(c) for c in self.classes_.tolist()]
+
+    def predict_proba_std(self, X):
+        """Posterior standard deviation of the class probabilities, from draws of the weights.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            How uncertain each probability of `predict_proba` is; zeros where `inference` is "map".
+        """
+        X = self._rows(X)
+        return self._model.predict(lend(X), "mc" if "mc" in self._model.methods else "")[1]
