@@ -142,7 +142,11 @@ def test_probabilities_come_with_their_deviations(tree, two_parts):
 
 def test_penalised_maximum_likelihood(tree, two_parts):
     X, y = two_parts
-    tree.set_params(inference="map")
+    # settings of the variational fit are refused, not ignored
+    with pytest.raises(ValueError, match="left out where `inference` is `map`"):
+        tree.set_params(inference="map", max_iter=7).fit(X, y)
+    standard = type(tree)().get_params()
+    tree.set_params(**{name: standard[name] for name in ("tol", "max_iter", "n_vb") if name in standard})
     if hasattr(tree, "criterion"):
         tree.set_params(**{tree._structure: "2"})
     tree.fit(X, y)

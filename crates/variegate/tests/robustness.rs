@@ -107,6 +107,14 @@ fn sensible(rng: &mut Philox, table: &[Setting]) -> Map<String, Value> {
             out.retain(|name, _| sampling.contains(&name.as_str()) || kept.contains(&name.as_str()));
         } else {
             out.retain(|name, _| !sampling.contains(&name.as_str()));
+            let special =
+                ["generations", "relevance", "folds", "noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"];
+            out.retain(|name, _| !special.contains(&name.as_str()));
+        }
+        if out.get("inference") == Some(&json!("map")) {
+            let kept =
+                ["inference", "task", "subclasses", "experts", "gates", "coding", "n_init", "map_penalty", "standardize", "input_map"];
+            out.retain(|name, _| kept.contains(&name.as_str()));
         }
         let structures = ["subclasses", "experts", "gates"];
         let one = pick(rng, &structures);

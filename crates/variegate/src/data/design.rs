@@ -297,20 +297,22 @@ fn for_scaled(x: X<'_>, i: usize, place: &[u32], inverse: &[f64], mut f: impl Fn
     }
 }
 
+/// Numbers between −½ and ½ that look random, for the tests of products.
+#[cfg(test)]
+fn pseudo(len: usize, salt: u64) -> Vec<f64> {
+    let mut s = salt;
+    (0..len)
+        .map(|_| {
+            s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (s >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::Matrix;
-
-    fn pseudo(len: usize, salt: u64) -> Vec<f64> {
-        let mut s = salt;
-        (0..len)
-            .map(|_| {
-                s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (s >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-            })
-            .collect()
-    }
 
     /// Dense and sparse panels of the same rows give the same products as plain loops over the standardised matrix.
     #[test]

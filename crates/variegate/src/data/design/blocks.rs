@@ -146,19 +146,9 @@ fn add(out: &mut [f64], a: f64, v: &[f64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Design, PanelScratch};
+    use super::super::{Design, PanelScratch, pseudo};
     use super::*;
     use crate::data::Matrix;
-
-    fn pseudo(len: usize, salt: u64) -> Vec<f64> {
-        let mut s = salt;
-        (0..len)
-            .map(|_| {
-                s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (s >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-            })
-            .collect()
-    }
 
     #[test]
     fn block_products_agree_with_loops_dense_and_sparse() {

@@ -165,18 +165,8 @@ impl Panel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::design::PanelScratch;
+    use crate::data::design::{PanelScratch, pseudo};
     use crate::data::{Design, Matrix};
-
-    fn pseudo(len: usize, salt: u64) -> Vec<f64> {
-        let mut s = salt;
-        (0..len)
-            .map(|_| {
-                s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (s >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-            })
-            .collect()
-    }
 
     /// Packed, triangular and sparse paths agree with plain loops.
     #[test]

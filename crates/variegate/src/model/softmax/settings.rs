@@ -239,6 +239,8 @@ const NOT_OF_GIBBS: &[&str] = &[
     "relevance",
     "folds",
 ];
+/// Settings of the variational fit alone, beside those of its starts and of the coding.
+const NOT_OF_MAP: &[&str] = &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "a0", "b0", "bias_precision"];
 /// Settings of the sampler alone.
 const OF_GIBBS: &[&str] = &["n_chains", "n_warmup", "n_draws", "thin"];
 
@@ -319,27 +321,43 @@ pub fn table() -> Vec<Setting> {
 }
 
 impl Settings {
+    /// Which settings others make meaningless: whether they do, the settings, and what is said of them.
+    fn meaningless(&self) -> [(bool, &'static [&'static str], &'static str); 9] {
+        let gibbs = self.inference == Inference::Gibbs;
+        let subclasses = self.subclasses.as_deref().and_then(Sizes::read);
+        let compressive = matches!(subclasses, Some(Sizes::Compressive(_)));
+        let pruned = compressive || matches!(subclasses, Some(Sizes::Auto(_)));
+        let fixed = self.precision == Precision::Fixed;
+        [
+            (gibbs, NOT_OF_GIBBS, "left out where `inference` is `gibbs`"),
+            (!gibbs, OF_GIBBS, "left out unless `inference` is `gibbs`"),
+            (self.inference == Inference::Map, NOT_OF_MAP, "left out where `inference` is `map`"),
+            (fixed, &["a0", "b0"], "left out where `precision` is `fixed`"),
+            (!fixed, &["prior_precision"], "left out unless `precision` is `fixed`"),
+            (
+                self.task == Task::Classification,
+                &["noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"],
+                "left out unless `task` is `regression`",
+            ),
+            (self.slope_precision.is_some(), &["slope_shape", "slope_rate"], "left out where `slope_precision` is given"),
+            (!compressive, &["generations"], "left out unless `subclasses` is searched by `compressive:N`"),
+            (!pruned, &["relevance"], "left out unless `subclasses` is searched by `compressive:N` or `auto`"),
+        ]
+    }
+
     /// What another setting makes meaningless must not be given.
     pub fn validate(&self) -> Result<()> {
         let standard = Self::default();
         let refuse = |name: &str, value: String, allowed: &str| Err(Error::setting(name, value, allowed));
-        let (without, allowed) = match self.inference {
-            Inference::Gibbs => (NOT_OF_GIBBS, "left out where `inference` is `gibbs`"),
-            _ => (OF_GIBBS, "left out unless `inference` is `gibbs`"),
-        };
         let (given, defaults) = (as_map(self), as_map(&standard));
-        if let Some(name) = without.iter().find(|name| given.get(**name) != defaults.get(**name)) {
-            let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
-            return refuse(name, value, allowed);
-        }
-        if self.precision == Precision::Fixed {
-            for (name, value, default) in [("a0", self.a0, standard.a0), ("b0", self.b0, standard.b0)] {
-                if value != default {
-                    return refuse(name, value.to_string(), "left out where `precision` is `fixed`");
-                }
+        for (meaningless, names, allowed) in self.meaningless() {
+            if let Some(name) = names.iter().find(|name| meaningless && given.get(**name) != defaults.get(**name)) {
+                let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
+                return refuse(name, value, allowed);
             }
-        } else if self.prior_precision != standard.prior_precision {
-            return refuse("prior_precision", self.prior_precision.to_string(), "left out unless `precision` is `fixed`");
+        }
+        if self.criterion != Criterion::Cv && self.folds != standard.folds {
+            return refuse("folds", self.folds.to_string(), "left out unless `criterion` is `cv`");
         }
         let structures = [("subclasses", self.subclasses.is_some()), ("experts", self.experts.is_some()), ("gates", self.gates.is_some())];
         let given: Vec<&str> = structures.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
