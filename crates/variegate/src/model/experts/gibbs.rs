@@ -25,19 +25,19 @@ use super::draws;
 use super::hyper::{self, Learning};
 use super::law::Law;
 use super::moves;
-use super::rows::{self, Likelihood};
 use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
 use super::starts;
 use crate::data::{Dataset, Design};
 use crate::dist::PolyaGamma;
+use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Coupled;
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
 use crate::special::{ln_sigmoid, log_sum_exp};
 use crate::{Error, Result, merge_fields};
 use rand_distr::Distribution;
-use update::{Quadratic, Vector};
+use update::{Prior, Quadratic, Vector};
 
 /// Most columns of the design without the intercept.
 pub const MOST_COLUMNS: usize = 2000;
@@ -63,26 +63,21 @@ pub struct Gibbs {
     pub inner: u32,
 }
 
-/// Refuses what this sampler does not do: more classes than two, matrices that would take gigabytes.
-pub fn check_shape(shape: &Shape) -> Result<()> {
-    if shape.classes > 2 {
-        return Err(Error::Unfit(format!("inference `gibbs` is for two classes, but there are {}: use inference `hmc`", shape.classes)));
-    }
+/// Refuses what this sampler does not do: more classes than two, matrices that would take gigabytes, weights that are no numbers of trials.
+pub fn check(shape: &Shape, data: &Dataset<'_>) -> Result<()> {
     let bytes = shape.experts.saturating_mul(shape.dim()).saturating_mul(shape.dim()).saturating_mul(8);
     if shape.inputs > MOST_COLUMNS || bytes > MOST_BYTES {
         return Err(Error::Unfit(format!(
-            "inference `gibbs` holds {} matrices of {1} by {1} numbers ({2:.1} GB) for each thread, which is too large (at most {MOST_COLUMNS} \
-             columns and 2 GB): use inference `hmc`, or select columns first",
+            "inference `gibbs` holds {} matrices of {1} by {1} numbers for each thread, which is too large (at most {MOST_COLUMNS} columns, \
+             and {2} GB): use inference `hmc`, or select columns first",
             shape.experts,
             shape.dim(),
-            bytes as f64 / 1e9
+            MOST_BYTES >> 30
         )));
     }
-    Ok(())
-}
-
-/// Refuses weights of rows that are no numbers of trials.
-pub fn check_weights(data: &Dataset<'_>) -> Result<()> {
+    if shape.classes > 2 {
+        return Err(Error::Unfit(format!("inference `gibbs` is for two classes, but there are {}: use inference `hmc`", shape.classes)));
+    }
     match data.weights.iter().flatten().position(|w| w.fract() != 0.0 || *w > MOST_WEIGHT) {
         Some(row) => Err(Error::Unfit(format!(
             "row {}: the weight must be a whole number of at most {MOST_WEIGHT} for inference `gibbs` (a row of weight 2 counts twice); use \
@@ -263,6 +258,26 @@ impl Gibbs {
     }
 }
 
+/// Where the length and, with intercepts, the intercept of an expert or a gate are in a point.
+fn places(shape: &Shape, gate: bool, k: usize) -> (usize, Option<usize>) {
+    let (sizes, intercepts) =
+        if gate { (shape.gate_sizes(), shape.gate_intercepts()) } else { (shape.expert_sizes(), shape.expert_intercepts()) };
+    (sizes.start + k, shape.bias.then_some(intercepts.start + k))
+}
+
+fn vector(shape: &Shape, point: &[f64], gate: bool, k: usize) -> Vector {
+    let (size, intercept) = places(shape, gate, k);
+    Vector { size: point[size], intercept: intercept.map_or(0.0, |at| point[at]) }
+}
+
+fn put(shape: &Shape, point: &mut [f64], gate: bool, k: usize, vector: &Vector) {
+    let (size, intercept) = places(shape, gate, k);
+    point[size] = vector.size;
+    if let Some(at) = intercept {
+        point[at] = vector.intercept;
+    }
+}
+
 /// PG(b, c); nothing where c is too large to be computed with.
 fn polya_gamma(b: u32, c: f64, rng: &mut Philox) -> Option<f64> {
     if c.is_nan() || c.abs() > LARGEST {
@@ -346,28 +361,31 @@ impl Program for Gibbs {
 
         let stats = rows.all(&Ask::Experts(Cow::Borrowed(&weights)))?;
         let ln_likelihood = stats.likelihood.value.0;
+        let prior = Prior { side: &law.experts, intercept_sd: law.intercept_sd };
         let mut directions = Coupled::new(&law.experts.directions, &point[shape.expert_directions()], inputs);
         let grams = stats.grams.0.chunks_exact(dim * dim).zip(stats.linear.0.chunks_exact(dim));
         for (k, (gram, linear)) in grams.enumerate() {
             let rows_say = Quadratic::new(gram.to_vec(), linear.to_vec(), inputs);
-            let places = (shape.expert_sizes().start + k, shape.expert_intercepts().start + k);
-            self.move_vector(&rows_say, law, true, &mut directions, k, places, point, tick.sweep, &mut rng)?;
+            let mut vector = vector(shape, point, false, k);
+            rows_say.update(&prior, &mut directions, k, &mut vector, self.inner, &mut rng)?;
+            put(shape, point, false, k, &vector);
         }
         point[shape.expert_directions()].copy_from_slice(directions.directions());
 
         if shape.gates() > 0 {
+            let prior = Prior { side: &law.gates, intercept_sd: law.intercept_sd };
             let mut directions = Coupled::new(&law.gates.directions, &point[shape.gate_directions()], inputs);
             for k in 0..shape.gates() {
                 let before = if k > 0 { &weights[(k - 1) * dim..k * dim] } else { &[] };
                 let stats = rows.all(&Ask::Gate { turn: k, before: Cow::Borrowed(before) })?;
                 let rows_say = Quadratic::new(stats.grams.0, stats.linear.0, inputs);
-                let places = (shape.gate_sizes().start + k, shape.gate_intercepts().start + k);
-                self.move_vector(&rows_say, law, false, &mut directions, k, places, point, tick.sweep, &mut rng)?;
-                let size = point[places.0].exp();
-                let moved = &mut weights[k * dim..(k + 1) * dim];
-                moved.iter_mut().zip(&directions.directions()[k * inputs..]).take(inputs).for_each(|(w, a)| *w = size * a);
+                let mut vector = vector(shape, point, true, k);
+                rows_say.update(&prior, &mut directions, k, &mut vector, self.inner, &mut rng)?;
+                put(shape, point, true, k, &vector);
+                let (length, moved) = (vector.size.exp(), &mut weights[k * dim..(k + 1) * dim]);
+                moved.iter_mut().zip(&directions.directions()[k * inputs..(k + 1) * inputs]).for_each(|(w, a)| *w = length * a);
                 if shape.bias {
-                    moved[inputs] = point[places.1];
+                    moved[inputs] = vector.intercept;
                 }
             }
             point[shape.gate_directions()].copy_from_slice(directions.directions());
@@ -400,32 +418,5 @@ impl Program for Gibbs {
 
     fn draw(&self, state: &State, out: &mut Draws) {
         draws::keep(&self.shape, &state.visited, &state.visited_law, self.hyper, state.ln_likelihood, state.ln_prior, out);
-    }
-}
-
-impl Gibbs {
-    /// Moves one weight vector given what the rows say of it; `places` are those of its size and its intercept in the point.
-    #[allow(clippy::too_many_arguments)]
-    fn move_vector(
-        &self,
-        rows_say: &Quadratic,
-        law: &Law,
-        expert: bool,
-        directions: &mut Coupled,
-        k: usize,
-        places: (usize, usize),
-        point: &mut [f64],
-        sweep: u64,
-        rng: &mut Philox,
-    ) -> Result<()> {
-        let side = if expert { &law.experts } else { &law.gates };
-        let intercept = if self.shape.bias { point[places.1] } else { 0.0 };
-        let mut vector = Vector { size: point[places.0], intercept };
-        rows_say.update(side, law.intercept_sd, directions, k, &mut vector, (self.inner, sweep), rng)?;
-        point[places.0] = vector.size;
-        if self.shape.bias {
-            point[places.1] = vector.intercept;
-        }
-        Ok(())
     }
 }

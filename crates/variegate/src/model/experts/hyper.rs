@@ -223,3 +223,143 @@ fn most_likely_gamma(mean: f64, mean_ln: f64) -> (f64, f64) {
     let shape = shape.min(MOST_SHAPE);
     (shape, shape / mean)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{InvarianceSettings, one_step_invariance};
+    use crate::prior::{AngularKind, Determinantal, MutualAngular};
+    use crate::run::{Philox, Purpose, Stream};
+
+    fn law(directions: &Directions) -> Law {
+        let side = |shape, rate| Side { directions: directions.clone(), size: Size::Gamma { shape, rate } };
+        Law { experts: side(2.0, 0.5), gates: side(1.5, 1.0), intercept_sd: 1.0 }
+    }
+
+    fn chain(kind: AngularKind) -> Directions {
+        Directions::MutualAngular(MutualAngular { kind, kappa: 3.0, first: None })
+    }
+
+    fn rng(seed: u64) -> Philox {
+        Stream::new(seed, 0, Purpose::Check).rng()
+    }
+
+    /// Values computed apart from this code, and lengths that are all the same.
+    #[test]
+    fn gamma_of_largest_likelihood() {
+        let (shape, rate) = most_likely_gamma(3.0, 0.9);
+        assert!((shape - 2.672402309).abs() < 1e-9 && (rate - 0.890800770).abs() < 1e-9, "{shape} {rate}");
+        assert_eq!(most_likely_gamma(2.0, 2f64.ln()), (1e4, 5e3));
+        assert_eq!(most_likely_gamma(2.0, 2f64.ln() + 1e-17), (1e4, 5e3));
+    }
+
+    /// A round ends where the likelihood of its points is largest: no other hyperparameters give them more.
+    #[test]
+    fn rounds_maximise_and_then_stop() {
+        for kind in [AngularKind::One, AngularKind::Two] {
+            let (shape, mut rng) = (Shape::new(4, 3, 2, false), rng(1));
+            let truth = law(&chain(kind));
+            let (mut law, mut learning) = (truth.clone(), Learning::default());
+            let mut learn = |law: &mut Law, warm_up: bool, rng: &mut Philox| {
+                let point = truth.sample(&shape, rng).unwrap();
+                update(Hyper::Ml, &mut learning, law, &shape, &point, warm_up, rng).unwrap();
+                // as after a stop
+                learning = postcard::from_bytes(&postcard::to_stdvec(&learning).unwrap()).unwrap();
+                point
+            };
+            let mut points = Vec::new();
+            for sweep in 1..=20 + 22 + 24 {
+                let before = law.clone();
+                points.push(learn(&mut law, true, &mut rng));
+                assert_eq!(law != before, [20, 42, 66].contains(&sweep), "{sweep}");
+                if law == before {
+                    continue;
+                }
+                let ln = |law: &Law| -> f64 { points.iter().map(|p| law.ln_density(&shape, p)).sum() };
+                let best = ln(&law);
+                for step in [-0.01, 0.01] {
+                    for what in 0..8 {
+                        let mut other = law.clone();
+                        let side = if what % 2 == 0 { &mut other.experts } else { &mut other.gates };
+                        let (Size::Gamma { shape, rate }, Directions::MutualAngular(chain)) = (&mut side.size, &mut side.directions) else {
+                            panic!()
+                        };
+                        match what / 2 {
+                            0 => *shape *= 1.0 + step,
+                            1 => *rate *= 1.0 + step,
+                            2 => chain.kappa *= 1.0 + step,
+                            _ => {
+                                let first = chain.first.as_mut().unwrap();
+                                (first[0], first[1]) = (first[0] - step * first[1], first[1] + step * first[0]);
+                                let length = dot(first, first).sqrt();
+                                first.iter_mut().for_each(|v| *v /= length);
+                            }
+                        }
+                        assert!(ln(&other) < best, "{kind:?} {what} {step}");
+                    }
+                }
+                points.clear();
+            }
+            let learned = law.clone();
+            (0..100).for_each(|_| drop(learn(&mut law, false, &mut rng)));
+            assert_eq!(law, learned);
+        }
+        // nothing to learn of Gaussian weights, and lengths alone under a determinant
+        let (shape, mut rng) = (Shape::new(2, 2, 2, false), rng(2));
+        let determinant = law(&Directions::Determinantal(Determinantal { length: 0.7 }));
+        let gaussian = Side { directions: Directions::Uniform, size: Size::Gaussian { sd: 1.0 } };
+        for (start, moves) in [(determinant, true), (Law { experts: gaussian.clone(), gates: gaussian, intercept_sd: 1.0 }, false)] {
+            for hyper in [Hyper::Ml, Hyper::Sample] {
+                let (mut law, mut learning) = (start.clone(), Learning::default());
+                for _ in 0..20 {
+                    let point = start.sample(&shape, &mut rng).unwrap();
+                    update(hyper, &mut learning, &mut law, &shape, &point, true, &mut rng).unwrap();
+                }
+                assert_eq!((law != start, &law.experts.directions), (moves, &start.experts.directions));
+            }
+        }
+    }
+
+    /// Hyperparameters and points from their joint law in, one step, the same law out; false alarms once in 10⁴ runs for each law.
+    #[test]
+    fn sampling_leaves_the_joint_law_as_it_is() {
+        let effort = InvarianceSettings { draws: 30_000, false_alarm_rate: 1e-4 };
+        let shape = Shape::new(3, 2, 3, false);
+        let names = ["ln a1", "ln a2", "ln k", "ln o1", "ln o2", "ln gk", "squares", "a1 u", "a2 g", "k cos", "k cos'", "cos", "a1 a2", "tanh u"];
+        let functions = |(law, point): &(Law, Vec<f64>), out: &mut Vec<f64>| {
+            let mut product = [0.0; 2];
+            for (i, side) in [&law.experts, &law.gates].into_iter().enumerate() {
+                let (Size::Gamma { shape, rate }, Directions::MutualAngular(chain)) = (side.size, &side.directions) else { return };
+                out.extend([shape.ln(), rate.ln(), chain.kappa.ln()]);
+                product[i] = chain.kappa.ln();
+            }
+            let u = &point[shape.expert_sizes()];
+            let a = &point[shape.expert_directions()];
+            let e = &point[shape.gate_directions()];
+            let (ln_shape, ln_rate) = (out[0], out[1]);
+            out.push(out[..6].iter().map(|v| v * v).sum());
+            out.push(ln_shape * u[0].tanh());
+            out.push(ln_rate * u[1].tanh());
+            out.push(product[0] * dot(&a[..3], &a[3..6]));
+            out.push(product[1] * dot(&e[3..6], &e[6..9]));
+            out.push(dot(&a[..3], &a[6..9]));
+            out.push(ln_shape * ln_rate);
+            out.push(u[2].tanh());
+        };
+        for (seed, kind) in [AngularKind::One, AngularKind::Two].into_iter().enumerate() {
+            let start = law(&chain(kind));
+            let exact = |rng: &mut Philox| -> Result<(Law, Vec<f64>)> {
+                let mut law = start.clone();
+                sample_prior(&mut law, &shape, rng)?;
+                let point = law.sample(&shape, rng)?;
+                Ok((law, point))
+            };
+            let step = |(mut law, point): (Law, Vec<f64>), rng: &mut Philox| {
+                update(Hyper::Sample, &mut Learning::default(), &mut law, &shape, &point, false, rng)?;
+                Ok((law, point))
+            };
+            let report = one_step_invariance("hyper", &effort, &names, functions, &mut rng(seed as u64), exact, step).unwrap();
+            assert!(report.passed, "{report}");
+        }
+    }
+}

@@ -22,7 +22,6 @@ use super::draws;
 use super::hyper::{self, Learning};
 use super::law::{Law, Side};
 use super::moves::{self, accepted};
-use super::rows::{self, Likelihood};
 use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
@@ -31,7 +30,9 @@ use crate::Result;
 use crate::data::Design;
 use crate::dist::VonMisesFisher;
 use crate::infer::robbins_monro::{Rates, ScaleAdapter};
-use crate::prior::Coupled;
+use crate::linalg::dot;
+use crate::model::gated::rows::{self, Likelihood};
+use crate::prior::{Coupled, normalise};
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Tick};
 use crate::special::ln_norm_cdf;
 pub use columns::{Local, Scratch};
@@ -168,67 +169,77 @@ impl Mh {
 
     /// Moves the weight vectors of one side; gives back the mean acceptance of directions, lengths and intercepts.
     fn move_side(&self, state: &mut State, rows: &mut dyn Rows<Self>, gate: bool, warm_up: bool, rng: &mut Philox) -> Result<[f64; 3]> {
-        let shape = &self.shape;
-        let (side, dim, places): (&dyn Fn(&State) -> Side, usize, Range<usize>) = if gate {
-            (&|s| s.law.gates.clone(), shape.inputs, shape.gate_directions())
-        } else {
-            (&|s| s.law.experts.clone(), shape.expert_dim(), shape.expert_directions())
-        };
-        let side = side(state);
-        let count = places.len() / dim;
-        let mut directions = Coupled::new(&side.directions, &state.point[places], dim);
+        let places = if gate { self.shape.gate_directions() } else { self.shape.expert_directions() };
+        let (side, dim) = if gate { (&state.law.gates, self.shape.inputs) } else { (&state.law.experts, self.shape.expert_dim()) };
+        let side = side.clone();
+        let mut directions = Coupled::new(&side.directions, &state.point[places.clone()], dim);
+        let (count, kinds) = (places.len() / dim, if self.shape.bias { 3 } else { 2 });
         let mut means = [0.0; 3];
-        let mut learn = |state: &mut State, kind: usize, probability: f64| {
-            means[kind] += probability / count as f64;
-            if warm_up {
-                state.scales[usize::from(gate)][kind].update(probability);
-            }
-        };
         for k in 0..count {
-            let places = self.places(gate, k);
-            let scale = |state: &State, kind: usize| state.scales[usize::from(gate)][kind].scale();
-            let now = |state: &State| (state.point[places.size], state.point[places.intercepts.clone()].to_vec());
-
-            let (size, intercepts) = now(state);
-            let mut direction = state.point[places.direction.clone()].to_vec();
-            if dim == 1 {
-                direction[0] = -direction[0];
-            } else {
-                let step = scale(state, 0);
-                let kappa = (dim as f64 / (step * step)).min(MOST_KAPPA);
-                VonMisesFisher::new(&state.point[places.direction.clone()], kappa)?.sample_into(rng, &mut direction);
-                let length = crate::linalg::dot(&direction, &direction).sqrt();
-                direction.iter_mut().for_each(|v| *v /= length);
-            }
-            let gain = directions.propose(k, &direction) - directions.ln_density();
-            let change = Change { gate, k, direction: Some(Cow::Borrowed(&direction)), size, intercepts: intercepts.into() };
-            let (probability, taken) = self.propose(state, rows, change, gain, rng)?;
-            if taken {
-                directions.accept(k, &direction);
-            }
-            learn(state, 0, probability);
-
-            let (size, intercepts) = now(state);
-            let s = scale(state, 1);
-            let proposed = positive_normal(size.exp(), s, rng).ln();
-            let gain = ln_length_ratio(&side, dim, size, proposed, s);
-            let change = Change { gate, k, direction: None, size: proposed, intercepts: intercepts.into() };
-            let (probability, _) = self.propose(state, rows, change, gain, rng)?;
-            learn(state, 1, probability);
-
-            if shape.bias {
-                let (size, mut intercepts) = now(state);
-                let s = scale(state, 2);
-                let before: f64 = intercepts.iter().map(|b| b * b).sum();
-                intercepts.iter_mut().for_each(|b| *b += s * normal(rng));
-                let after: f64 = intercepts.iter().map(|b| b * b).sum();
-                let gain = 0.5 * (before - after) / (state.law.intercept_sd * state.law.intercept_sd);
-                let change = Change { gate, k, direction: None, size, intercepts: intercepts.into() };
-                let (probability, _) = self.propose(state, rows, change, gain, rng)?;
-                learn(state, 2, probability);
+            for (kind, mean) in means.iter_mut().enumerate().take(kinds) {
+                let probability = match kind {
+                    0 => self.move_direction(state, rows, gate, k, &mut directions, rng)?,
+                    1 => self.move_length(state, rows, gate, k, &side, rng)?,
+                    _ => self.move_intercepts(state, rows, gate, k, rng)?,
+                };
+                *mean += probability / count as f64;
+                if warm_up {
+                    state.scales[usize::from(gate)][kind].update(probability);
+                }
             }
         }
         Ok(means)
+    }
+
+    /// The change that leaves a weight vector as it is.
+    fn same<'a>(&self, state: &State, gate: bool, k: usize) -> Change<'a> {
+        let places = self.places(gate, k);
+        Change { gate, k, direction: None, size: state.point[places.size], intercepts: Cow::Owned(state.point[places.intercepts].to_vec()) }
+    }
+
+    fn move_direction(
+        &self,
+        state: &mut State,
+        rows: &mut dyn Rows<Self>,
+        gate: bool,
+        k: usize,
+        directions: &mut Coupled,
+        rng: &mut Philox,
+    ) -> Result<f64> {
+        let now = &state.point[self.places(gate, k).direction];
+        let mut proposed = now.to_vec();
+        if now.len() == 1 {
+            proposed[0] = -proposed[0];
+        } else {
+            let step = state.scales[usize::from(gate)][0].scale();
+            let kappa = (now.len() as f64 / (step * step)).min(MOST_KAPPA);
+            VonMisesFisher::new(now, kappa)?.sample_into(rng, &mut proposed);
+            normalise(&mut proposed);
+        }
+        let gain = directions.propose(k, &proposed) - directions.ln_density();
+        let change = Change { direction: Some(Cow::Borrowed(&proposed)), ..self.same(state, gate, k) };
+        let (probability, taken) = self.propose(state, rows, change, gain, rng)?;
+        if taken {
+            directions.accept(k, &proposed);
+        }
+        Ok(probability)
+    }
+
+    fn move_length(&self, state: &mut State, rows: &mut dyn Rows<Self>, gate: bool, k: usize, side: &Side, rng: &mut Philox) -> Result<f64> {
+        let now = self.same(state, gate, k);
+        let s = state.scales[usize::from(gate)][1].scale();
+        let proposed = positive_normal(now.size.exp(), s, rng).ln();
+        let dim = self.places(gate, k).direction.len();
+        let gain = ln_length_ratio(side, dim, now.size, proposed, s);
+        Ok(self.propose(state, rows, Change { size: proposed, ..now }, gain, rng)?.0)
+    }
+
+    fn move_intercepts(&self, state: &mut State, rows: &mut dyn Rows<Self>, gate: bool, k: usize, rng: &mut Philox) -> Result<f64> {
+        let now = self.same(state, gate, k);
+        let s = state.scales[usize::from(gate)][2].scale();
+        let proposed: Vec<f64> = now.intercepts.iter().map(|b| b + s * normal(rng)).collect();
+        let gain = 0.5 * (dot(&now.intercepts, &now.intercepts) - dot(&proposed, &proposed)) / state.law.intercept_sd.powi(2);
+        Ok(self.propose(state, rows, Change { intercepts: proposed.into(), ..now }, gain, rng)?.0)
     }
 }
 

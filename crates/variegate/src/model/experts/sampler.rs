@@ -14,3 +14,6 @@ pub trait Sampler: Program {
     /// The law of a state; it changes where hyperparameters are learned.
     fn law(global: &Self::Global) -> &Law;
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,22 @@ pub(super) struct Vector {
     pub(super) intercept: f64,
 }
 
+/// The prior of the vectors of one side.
+pub(super) struct Prior<'a> {
+    pub(super) side: &'a Side,
+    pub(super) intercept_sd: f64,
+}
+
+/// A Gamma prior, and the base law of the elliptical slice.
+pub(super) struct Base {
+    shape: f64,
+    rate: f64,
+    /// Precision of weights in the base law.
+    e: f64,
+    factor: Cholesky,
+    mean: Vec<f64>,
+}
+
 impl Quadratic {
     /// From the lower triangle of Q and from h, of `inputs` entries and (or not) an intercept.
     pub(super) fn new(q: Vec<f64>, h: Vec<f64>, inputs: usize) -> Self {
@@ -46,7 +62,7 @@ impl Quadratic {
     /// Q v, from the lower triangle.
     fn times(&self, v: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.dim];
-        for (i, row) in self.q.chunks_exact(self.dim).enumerate().take(self.dim) {
+        for (i, row) in self.q.chunks_exact(self.dim).enumerate() {
             let mut sum = row[i] * v[i];
             for j in 0..i {
                 sum += row[j] * v[j];
@@ -57,34 +73,30 @@ impl Quadratic {
         out
     }
 
-    /// N(Π⁻¹h, Π⁻¹) with the prior precision e of weights and the standard deviation of the intercept.
-    fn base(&self, e: f64, intercept_sd: f64, sweep: u64) -> Result<Cholesky> {
+    /// Factor of Π, with the prior precision e of weights and the standard deviation of the intercept.
+    fn precision(&self, e: f64, intercept_sd: f64) -> Result<Cholesky> {
         let mut precision = self.q.clone();
         for j in 0..self.dim {
             precision[j * self.dim + j] += if j < self.inputs { e } else { 1.0 / (intercept_sd * intercept_sd) };
         }
-        let (factor, _) = Cholesky::with_jitter(self.dim, &precision).map_err(|error| Error::Numerical {
-            what: "the draw of a weight vector",
-            sweep,
-            detail: format!("{error}; scale the columns, or use inference `hmc`"),
-        })?;
+        let (factor, _) = Cholesky::with_jitter(self.dim, &precision)
+            .map_err(|error| Error::Unfit(format!("a weight vector cannot be drawn ({error}): scale the columns, or use inference `hmc`")))?;
         Ok(factor)
     }
 
-    /// Updates vector k of its side `inner` times.
+    /// Updates vector k of its side; where its law is no Gaussian, `inner` times.
     pub(super) fn update<R: Rng + ?Sized>(
         &self,
-        side: &Side,
-        intercept_sd: f64,
+        prior: &Prior<'_>,
         directions: &mut Coupled,
         k: usize,
         vector: &mut Vector,
-        (inner, sweep): (u32, u64),
+        inner: u32,
         rng: &mut R,
     ) -> Result<()> {
-        match side.size {
+        match prior.side.size {
             Size::Gaussian { sd } => {
-                let factor = self.base(1.0 / (sd * sd), intercept_sd, sweep)?;
+                let factor = self.precision(1.0 / (sd * sd), prior.intercept_sd)?;
                 // mean + L⁻ᵀz in one back substitution: L⁻ᵀ(L⁻¹h + z)
                 let mut w = self.h.clone();
                 factor.solve_lower(&mut w);
@@ -93,66 +105,62 @@ impl Quadratic {
                 self.set(&w, directions, k, vector);
             }
             Size::Gamma { shape, rate } => {
-                let p = self.inputs as f64;
-                let e = p * rate * rate / (shape * (shape + 1.0));
-                let factor = self.base(e, intercept_sd, sweep)?;
-                let mut mean = self.h.clone();
-                factor.solve(&mut mean);
+                let base = self.base(shape, rate, prior.intercept_sd)?;
                 for _ in 0..inner {
-                    self.turn(&factor, &mean, (shape, rate, e), directions, k, vector, rng);
-                    self.stretch((shape, rate), directions, k, vector, rng)?;
+                    self.turn(&base, directions, k, vector, rng);
+                    self.stretch(&base, directions, k, vector, rng)?;
                 }
             }
         }
         Ok(())
     }
 
+    /// Base law of the elliptical slice under a Gamma prior.
+    pub(super) fn base(&self, shape: f64, rate: f64, intercept_sd: f64) -> Result<Base> {
+        let e = self.inputs as f64 * rate * rate / (shape * (shape + 1.0));
+        let factor = self.precision(e, intercept_sd)?;
+        let mut mean = self.h.clone();
+        factor.solve(&mut mean);
+        Ok(Base { shape, rate, e, factor, mean })
+    }
+
     /// The elliptical slice.
-    #[allow(clippy::too_many_arguments)]
-    fn turn<R: Rng + ?Sized>(
-        &self,
-        factor: &Cholesky,
-        mean: &[f64],
-        (shape, rate, e): (f64, f64, f64),
-        directions: &mut Coupled,
-        k: usize,
-        vector: &mut Vector,
-        rng: &mut R,
-    ) {
+    pub(super) fn turn<R: Rng + ?Sized>(&self, base: &Base, directions: &mut Coupled, k: usize, vector: &mut Vector, rng: &mut R) {
         let p = self.inputs;
-        let mut w: Vec<f64> = self.at(directions, k).iter().map(|a| vector.size.exp() * a).collect();
+        let length = vector.size.exp();
+        let mut w: Vec<f64> = self.at(directions, k).iter().map(|a| length * a).collect();
         if self.dim > p {
             w.push(vector.intercept);
         }
         let mut other: Vec<f64> = (0..self.dim).map(|_| normal(rng)).collect();
-        factor.solve_upper(&mut other);
-        let ln_now = directions.ln_density();
+        base.factor.solve_upper(&mut other);
+        // what the prior has beyond the base law
+        let rest = |ln_directions: f64, r: f64| ln_directions + (base.shape - p as f64) * r.ln() - base.rate * r + 0.5 * base.e * r * r;
+        let now = rest(directions.ln_density(), length);
         let mut a = vec![0.0; p];
-        let mut weight = |w: &[f64], ln_directions: Option<f64>| {
+        let weight = |w: &[f64]| {
             let r = direction(&w[..p], &mut a);
-            let ln = ln_directions.unwrap_or_else(|| directions.propose(k, &a));
-            ln + (shape - p as f64) * r.ln() - rate * r + 0.5 * e * r * r
+            rest(directions.propose(k, &a), r)
         };
-        let now = weight(&w, Some(ln_now));
-        elliptical_slice::step(&mut w, mean, &other, now, |w| weight(w, None), rng);
+        elliptical_slice::step(&mut w, &base.mean, &other, now, weight, rng);
         self.set(&w, directions, k, vector);
     }
 
     /// The slice step of the length.
-    fn stretch<R: Rng + ?Sized>(&self, (shape, rate): (f64, f64), directions: &Coupled, k: usize, vector: &mut Vector, rng: &mut R) -> Result<()> {
+    pub(super) fn stretch<R: Rng + ?Sized>(&self, base: &Base, directions: &Coupled, k: usize, vector: &mut Vector, rng: &mut R) -> Result<()> {
         let p = self.inputs;
         let mut a = self.at(directions, k).to_vec();
         a.resize(self.dim, 0.0);
         let qa = self.times(&a);
-        let square = dot(&qa[..p], &a[..p]);
+        let square = dot(&qa, &a);
         let across = if self.dim > p { vector.intercept * qa[p] } else { 0.0 };
-        let linear = dot(&self.h[..p], &a[..p]) - rate - across;
+        let linear = dot(&self.h, &a) - base.rate - across;
         let density = |u: f64| {
             let r = u.exp();
-            shape * u + linear * r - 0.5 * square * r * r
+            base.shape * u + linear * r - 0.5 * square * r * r
         };
-        let step = SliceSampler::default().step(vector.size, density, rng).map_err(|e| Error::Unfit(e.to_string()))?;
-        vector.size = step.x;
+        let step = SliceSampler::default().step(vector.size, density, rng);
+        vector.size = step.map_err(|error| Error::Unfit(format!("a length cannot be drawn: {error}")))?.x;
         Ok(())
     }
 

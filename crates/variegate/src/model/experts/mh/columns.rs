@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::rows;
 use super::{Change, Likelihood, Mh, News};
 use crate::linalg::wide;
+use crate::model::gated::rows;
 use crate::run::{Block, Sum};
 use crate::special::{ln_sigmoid, log_sum_exp};
 use crate::{Error, Result};
