@@ -68,25 +68,30 @@ fn ess(options: &Options) -> Result<Value> {
     let block_rows = RunSettings::default().plan(fit.as_ref(), &train)?.block_rows;
     let cut = blocks(&train, block_rows);
     let shape = Shape { rows: train.rows(), cols: train.x.cols(), blocks: cut.len() as u32, block_rows };
-    // each chain alone on one thread, one after the other, so that nothing is shared and time is that of one core
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let (mut pieces, mut warm_seconds, mut draw_seconds) = (Vec::new(), 0.0, 0.0);
-    for chain in 0..chains {
+    // each chain on one thread; on one thread in all they go one after the other, and times are those of one core
+    let threads = options.get("threads", 1usize)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let begin = Instant::now();
+    let run = |chain: u32| -> Result<(Piece, f64, f64)> {
         let begin = Instant::now();
-        let mut open = pool.install(|| fit.program().open(&cut, shape, seed, chain, None))?;
-        pool.install(|| (0..warm_up).try_for_each(|_| open.advance(true).map(|_| ())))?;
-        warm_seconds += begin.elapsed().as_secs_f64();
+        let mut open = fit.program().open(&cut, shape, seed, chain, None)?;
+        (0..warm_up).try_for_each(|_| open.advance(true).map(|_| ()))?;
+        let warm_seconds = begin.elapsed().as_secs_f64();
         let mut kept = Draws::default();
         let mut trace = Vec::new();
         let begin = Instant::now();
         for sweep in 1..=draws {
-            let report = pool.install(|| open.advance(false))?;
+            let report = open.advance(false)?;
             open.keep(&mut kept);
             trace.push((warm_up + sweep, report));
         }
-        draw_seconds += begin.elapsed().as_secs_f64();
-        pieces.push(Piece { chain, sweeps: warm_up + draws, draws: kept, trace, checkpoint: open.save()?, finished: true });
-    }
+        let piece = Piece { chain, sweeps: warm_up + draws, draws: kept, trace, checkpoint: open.save()?, finished: true };
+        Ok((piece, warm_seconds, begin.elapsed().as_secs_f64()))
+    };
+    let done: Vec<(Piece, f64, f64)> = pool.install(|| (0..chains).into_par_iter().map(run).collect::<Result<_>>())?;
+    let wall_seconds = begin.elapsed().as_secs_f64();
+    let (warm_seconds, draw_seconds): (f64, f64) = (done.iter().map(|d| d.1).sum(), done.iter().map(|d| d.2).sum());
+    let pieces: Vec<Piece> = done.into_iter().map(|d| d.0).collect();
     let posterior = fit.posterior(&pieces)?;
     let saved = posterior.save()?;
     let experts: ExpertsPosterior = ExpertsPosterior::read(&saved)?;
@@ -95,7 +100,9 @@ fn ess(options: &Options) -> Result<Value> {
     // probability of the class each held-out row has, a draw after the other
     let ln = experts.row_likelihoods(&test)?;
     let by_row: Vec<Vec<Vec<f64>>> = (0..rows)
-        .map(|i| (0..chains as usize).map(|c| (0..draws as usize).map(|d| ln[(c * draws as usize + d) * rows + i].exp()).collect()).collect())
+        .map(|i| {
+            (0..chains as usize).map(|c| (0..draws as usize).map(|d| ln[(c * draws as usize + d) * rows + i].exp()).collect()).collect()
+        })
         .collect();
     let mut sizes: Vec<f64> = by_row.par_iter().map(|chains| ess_bulk(chains)).collect();
     sizes.sort_by(f64::total_cmp);
@@ -110,12 +117,13 @@ fn ess(options: &Options) -> Result<Value> {
     let of_likelihood = ess_bulk(&likelihood);
     Ok(json!({
         "benchmark": "experts", "settings": given, "rows": train.rows(), "columns": train.x.cols(),
-        "warm_seconds": warm_seconds, "draw_seconds": draw_seconds, "acceptance": extras("acceptance"), "step": extras("step"),
+        "threads": threads, "wall_seconds": wall_seconds, "warm_seconds": warm_seconds, "draw_seconds": draw_seconds, "acceptance": extras("acceptance"), "step": extras("step"),
         "log_likelihood": { "mean": likelihood.iter().flatten().sum::<f64>() / (chains as f64 * draws as f64),
                             "ess": of_likelihood, "per_second": of_likelihood / draw_seconds, "r_hat": r_hat(&likelihood) },
         "predictions": { "ess_least": sizes[0], "ess_median": at(&sizes, 0.5), "least_per_second": sizes[0] / draw_seconds,
                          "median_per_second": at(&sizes, 0.5) / draw_seconds, "r_hat_worst": at(&hats, 1.0), "r_hat_99": at(&hats, 0.99),
                          "r_hat_median": at(&hats, 0.5) },
+        "accuracy": by_row.iter().filter(|c| { let all: Vec<f64> = c.concat(); all.iter().sum::<f64>() / all.len() as f64 > 0.5 }).count() as f64 / rows as f64,
         "log_loss": -by_row.iter().map(|c| { let all: Vec<f64> = c.concat(); (all.iter().sum::<f64>() / all.len() as f64).ln() }).sum::<f64>() / rows as f64,
     }))
 }
