@@ -232,6 +232,25 @@ impl Panel<'_> {
         }
     }
 
+    /// out (D) += Σ_n c_n x̃², column by column.
+    pub fn squares_add(&mut self, c: &[f64], out: &mut [f64]) {
+        match self.kind {
+            Kind::Dense(rows) => {
+                for (row, c) in rows.chunks_exact(self.dim).zip(c) {
+                    out.iter_mut().zip(row).for_each(|(o, v)| *o += c * v * v);
+                }
+            }
+            Kind::Sparse { x, place, inverse, shift } => {
+                // (u + b)² = u² + 2ub + b²
+                for (i, c) in c[..self.n].iter().enumerate() {
+                    for_scaled(x, i, place, inverse, |j, u| out[j] += c * u * (u + 2.0 * shift[j]));
+                }
+                let total: f64 = c[..self.n].iter().sum();
+                out.iter_mut().zip(shift).for_each(|(o, b)| *o += total * b * b);
+            }
+        }
+    }
+
     /// Lower triangle of out (D×D) += Σ_n c_n x̃ x̃ᵀ; weights of any sign.
     pub fn weighted_gram_add(&mut self, c: &[f64], out: &mut [f64]) {
         let (n, dim) = (self.n, self.dim);

@@ -111,8 +111,8 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
     let hyper = settings.hyper;
     let program: Box<dyn AnyProgram> = match settings.inference {
         Inference::Hmc => {
-            let (max_steps, target_accept) = (settings.max_steps, settings.target_accept);
-            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept })
+            let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric);
+            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric })
         }
         Inference::Gibbs => Box::new(Gibbs { design, shape, law, hyper, inner: settings.inner }),
         Inference::Mh => Box::new(Mh { design, shape, law, hyper }),
