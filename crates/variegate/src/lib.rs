@@ -13,6 +13,7 @@ pub mod infer;
 pub mod linalg;
 pub mod model;
 pub mod run;
+pub mod score;
 pub mod special;
 
 pub use error::{Error, Result};
