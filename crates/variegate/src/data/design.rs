@@ -13,6 +13,7 @@ mod fourier;
 mod map;
 mod moments;
 mod packed;
+mod picked;
 mod polynomial;
 
 pub use blocks::{blocks_len, blocks_rows, runs};
@@ -189,15 +190,26 @@ impl Panel<'_> {
             Kind::Dense(rows) => linalg::t_mul(r, rows, out, n, k, dim, true),
             Kind::Sparse { x, place, inverse, shift } => {
                 let mut sums = vec![0.0; k];
+                // one column of the result a row, so that a stored entry touches k neighbours; not worth it for few entries
+                let turned = x.stored() > dim;
+                self.work.clear();
+                self.work.resize(if turned { dim * k } else { 0 }, 0.0);
                 for (i, r) in r.chunks_exact(k).enumerate() {
                     for (s, v) in sums.iter_mut().zip(r) {
                         *s += v;
                     }
                     for_scaled(x, i, place, inverse, |j, u| {
-                        for (c, &v) in r.iter().enumerate() {
-                            out[c * dim + j] += v * u;
+                        if turned {
+                            self.work[j * k..(j + 1) * k].iter_mut().zip(r).for_each(|(o, v)| *o += v * u);
+                        } else {
+                            r.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v * u);
                         }
                     });
+                }
+                if turned {
+                    for (j, column) in self.work.chunks_exact(k).enumerate() {
+                        column.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v);
+                    }
                 }
                 for (c, &s) in sums.iter().enumerate() {
                     for (o, &b) in out[c * dim..(c + 1) * dim].iter_mut().zip(shift) {
@@ -216,31 +228,7 @@ impl Panel<'_> {
                 self.work.resize(self.work.len().max(n * dim), f64::NAN);
                 linalg::weighted_gram(rows, c, out, n, dim, self.work);
             }
-            Kind::Sparse { x, place, inverse, shift } => {
-                // Σc (u+b)(u+b)ᵀ = Σc uuᵀ + g bᵀ + b gᵀ + (Σc) bbᵀ, g = Σc u
-                self.work.clear();
-                self.work.resize(dim, 0.0);
-                let g = &mut self.work[..];
-                let mut row: Vec<(usize, f64)> = Vec::new();
-                let mut total = 0.0;
-                for (i, &c) in c[..n].iter().enumerate() {
-                    total += c;
-                    row.clear();
-                    for_scaled(x, i, place, inverse, |j, u| row.push((j, u)));
-                    for (at, &(j, u)) in row.iter().enumerate() {
-                        let cu = c * u;
-                        g[j] += cu;
-                        for &(l, v) in &row[..=at] {
-                            out[j * dim + l] += cu * v;
-                        }
-                    }
-                }
-                for i in 0..dim {
-                    for j in 0..=i {
-                        out[i * dim + j] += g[i] * shift[j] + shift[i] * g[j] + total * shift[i] * shift[j];
-                    }
-                }
-            }
+            Kind::Sparse { .. } => self.sparse_gram_add((0..n).zip(c.iter().copied()), out),
         }
     }
 
