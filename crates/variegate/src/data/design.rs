@@ -13,6 +13,7 @@ mod fourier;
 mod map;
 mod moments;
 mod packed;
+mod paired;
 mod polynomial;
 
 pub use blocks::{blocks_len, blocks_rows, runs};
