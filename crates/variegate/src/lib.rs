@@ -12,6 +12,7 @@ mod error;
 pub mod infer;
 pub mod linalg;
 pub mod model;
+pub mod prior;
 pub mod run;
 pub mod special;
 

@@ -190,15 +190,26 @@ impl Panel<'_> {
             Kind::Dense(rows) => linalg::t_mul(r, rows, out, n, k, dim, true),
             Kind::Sparse { x, place, inverse, shift } => {
                 let mut sums = vec![0.0; k];
+                // one column of the result a row, so that a stored entry touches k neighbours; not worth it for few entries
+                let turned = x.stored() > dim;
+                self.work.clear();
+                self.work.resize(if turned { dim * k } else { 0 }, 0.0);
                 for (i, r) in r.chunks_exact(k).enumerate() {
                     for (s, v) in sums.iter_mut().zip(r) {
                         *s += v;
                     }
                     for_scaled(x, i, place, inverse, |j, u| {
-                        for (c, &v) in r.iter().enumerate() {
-                            out[c * dim + j] += v * u;
+                        if turned {
+                            self.work[j * k..(j + 1) * k].iter_mut().zip(r).for_each(|(o, v)| *o += v * u);
+                        } else {
+                            r.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v * u);
                         }
                     });
+                }
+                if turned {
+                    for (j, column) in self.work.chunks_exact(k).enumerate() {
+                        column.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v);
+                    }
                 }
                 for (c, &s) in sums.iter().enumerate() {
                     for (o, &b) in out[c * dim..(c + 1) * dim].iter_mut().zip(shift) {

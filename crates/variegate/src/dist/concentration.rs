@@ -140,14 +140,15 @@ pub fn inverse_mean(dim: usize, mean: f64) -> f64 {
         } else {
             high = kappa;
         }
-        let mut next = kappa + short / now.slope;
-        if !(next > low && next < high) {
-            next = if high.is_finite() { 0.5 * (low + high) } else { 2.0 * kappa };
-        }
+        let next = kappa + short / now.slope;
         if (next - kappa).abs() <= 1e-15 * kappa {
             return next;
         }
-        kappa = next;
+        kappa = match next {
+            inside if inside > low && inside < high => inside,
+            _ if high.is_finite() => 0.5 * (low + high),
+            _ => 2.0 * kappa,
+        };
     }
     kappa
 }

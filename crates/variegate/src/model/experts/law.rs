@@ -12,8 +12,7 @@ use std::ops::Range;
 use super::settings::{Prior, Settings};
 use super::shape::Shape;
 use crate::Result;
-use crate::dist::Gamma;
-use crate::dist::von_mises_fisher::ln_surface;
+use crate::dist::{Gamma, ln_surface};
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular, Scratch};
 use crate::special::ln_gamma;
 

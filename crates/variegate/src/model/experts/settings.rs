@@ -86,16 +86,6 @@ pub enum GateBound {
     Bouchard,
 }
 
-/// How `map` looks for its maximum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Solver {
-    /// Limited-memory quasi-Newton.
-    Lbfgs,
-    /// Expectation maximisation.
-    Em,
-}
-
 /// Settings of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -142,8 +132,6 @@ pub struct Settings {
     pub hyper: Hyper,
     /// Bound of the gate in `vb` and `pr`.
     pub gate_bound: GateBound,
-    /// How `map` looks for its maximum.
-    pub solver: Solver,
     /// Most leapfrog steps of a trajectory.
     pub max_steps: u32,
     /// Acceptance that the step size of `hmc` aims at.
@@ -190,7 +178,6 @@ impl Default for Settings {
             scale: Scale::Auto,
             hyper: Hyper::Fixed,
             gate_bound: GateBound::Bohning,
-            solver: Solver::Lbfgs,
             max_steps: 10,
             target_accept: 0.8,
             inner: 3,
@@ -253,7 +240,6 @@ pub fn table() -> Vec<Setting> {
         setting("scale", Kind::Word(&["auto", "standard", "maxabs", "none"]), "Scaling of columns; auto is maxabs for sparse rows"),
         setting("hyper", Kind::Word(&["fixed", "ml", "sample"]), "Hyperparameters stay, maximise the likelihood, or are sampled"),
         setting("gate_bound", Kind::Word(&["bohning", "bouchard"]), "Inference vb and pr: bound of the gate; bohning is the tighter"),
-        setting("solver", Kind::Word(&["lbfgs", "em"]), "Inference map: how the maximum is looked for"),
         setting("max_steps", Kind::Integer { least: 1, most: 10_000 }, "Inference hmc: most leapfrog steps of a trajectory"),
         setting("target_accept", Kind::Number { above: 0.0, most: 0.999 }, "Inference hmc: acceptance the step size aims at"),
         setting("inner", Kind::Integer { least: 1, most: 1000 }, "Inference gibbs: updates of each expert within a sweep"),
@@ -289,7 +275,7 @@ impl Settings {
             (gaussian || inference == Map, &["alpha1", "alpha2", "omega1", "omega2"], "left out where weights have a Gaussian prior"),
             (!gaussian || inference == Map, &["tau"], "left out unless `prior` is `gaussian` (`map` has `l2`)"),
             (prior != Prior::Determinantal, &["ell"], "left out unless `prior` is `determinantal`"),
-            (inference != Map, &["l2", "solver"], "left out unless `inference` is `map`"),
+            (inference != Map, &["l2"], "left out unless `inference` is `map`"),
             (
                 !(inference == Pr || inference == Map && angular),
                 &["diversity", "gate_diversity", "gamma", "delta"],

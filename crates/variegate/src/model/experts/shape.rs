@@ -5,7 +5,8 @@
 //! P = pJ, and a gate vector η_k = h_k e_k in R^p.
 //!
 //! A *point* is one vector: directions of experts (K×P), directions of gates (K×p), logarithms of lengths of experts (K) and of gates (K),
-//! intercepts of experts (K×J) and of gates (K). One expert has no gate. *Weights* are what rows multiply: one vector of D = p
+//! intercepts of experts (K×J) and of gates (K). One expert has no gate. Its *plain form* has the products of directions and lengths in place of
+//! directions, and no lengths. *Weights* are what rows multiply: one vector of D = p
 //! (+ 1 with intercepts) entries a score, the K gates first, then one a class score (or the log-odds) of each expert.
 
 use serde::{Deserialize, Serialize};
@@ -117,98 +118,127 @@ impl Shape {
         &self.contrasts
     }
 
-    /// Weights of a point, as rows multiply them.
-    pub fn weights(&self, point: &[f64], out: &mut Vec<f64>) {
+    /// Length of the plain form of a point.
+    pub fn plain_len(&self) -> usize {
+        self.len() - self.experts - self.gates()
+    }
+
+    /// Where the weights without intercepts end in a plain form: first those of experts, then those of gates.
+    pub fn plain_parts(&self) -> (Range<usize>, Range<usize>) {
+        (self.expert_directions(), self.gate_directions())
+    }
+
+    /// The plain form of a point: directions times lengths, then intercepts.
+    pub fn plain(&self, point: &[f64], out: &mut Vec<f64>) {
+        out.clear();
+        for (directions, sizes) in [(self.expert_directions(), self.expert_sizes()), (self.gate_directions(), self.gate_sizes())] {
+            let dim = directions.len() / sizes.len().max(1);
+            for (a, u) in point[directions].chunks_exact(dim.max(1)).zip(&point[sizes]) {
+                let size = u.exp();
+                out.extend(a.iter().map(|a| size * a));
+            }
+        }
+        out.extend_from_slice(&point[self.expert_intercepts().start..]);
+    }
+
+    /// The point of a plain form. A vector of length zero gets the first axis as its direction.
+    pub fn point(&self, plain: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.len()];
+        for (directions, sizes) in [(self.expert_directions(), self.expert_sizes()), (self.gate_directions(), self.gate_sizes())] {
+            let dim = directions.len() / sizes.len().max(1);
+            for (k, at) in sizes.enumerate() {
+                let from = directions.start + k * dim;
+                let weights = &plain[from..from + dim];
+                let size = dot(weights, weights).sqrt();
+                out[at] = size.ln();
+                if size > 0.0 {
+                    out[from..from + dim].iter_mut().zip(weights).for_each(|(o, w)| *o = w / size);
+                } else {
+                    out[from] = 1.0;
+                }
+            }
+        }
+        let intercepts = self.expert_intercepts().start;
+        out[intercepts..].copy_from_slice(&plain[self.gate_directions().end..]);
+        out
+    }
+
+    /// Weights as rows multiply them, from the plain form.
+    pub fn weights(&self, plain: &[f64], out: &mut Vec<f64>) {
         let (p, d, j) = (self.inputs, self.dim(), self.rows());
         out.clear();
         out.resize(self.vectors() * d, 0.0);
         let (gates, experts) = out.split_at_mut(self.gates() * d);
-        let (directions, sizes) = (&point[self.gate_directions()], &point[self.gate_sizes()]);
-        let intercepts = &point[self.gate_intercepts()];
+        let (theta, eta) = self.plain_parts();
+        let (theta, rest) = (&plain[theta], &plain[eta.end..]);
+        let eta = &plain[eta];
+        let (b, c) = rest.split_at(if self.bias { self.experts * j } else { 0 });
         for (k, out) in gates.chunks_exact_mut(d).enumerate() {
-            let size = sizes[k].exp();
-            out.iter_mut().zip(&directions[k * p..(k + 1) * p]).for_each(|(o, a)| *o = size * a);
+            out[..p].copy_from_slice(&eta[k * p..(k + 1) * p]);
             if self.bias {
-                out[p] = intercepts[k];
+                out[p] = c[k];
             }
         }
-        let (directions, sizes) = (&point[self.expert_directions()], &point[self.expert_sizes()]);
-        let intercepts = &point[self.expert_intercepts()];
         let units = experts.len() / self.experts;
-        let mut theta = vec![0.0; j * d];
         for (k, out) in experts.chunks_exact_mut(units).enumerate() {
-            let size = sizes[k].exp();
-            for r in 0..j {
-                let row = &mut theta[r * d..(r + 1) * d];
-                row.iter_mut().zip(&directions[(k * j + r) * p..(k * j + r + 1) * p]).for_each(|(o, a)| *o = size * a);
-                if self.bias {
-                    row[p] = intercepts[k * j + r];
-                }
-            }
-            self.spread(&theta, out);
-        }
-    }
-
-    /// Class scores' weights VΘ (or the log-odds' own) from an expert's contrast rows, J×D.
-    fn spread(&self, theta: &[f64], out: &mut [f64]) {
-        if self.classes == 2 {
-            out.copy_from_slice(theta);
-            return;
-        }
-        let (d, j) = (self.dim(), self.rows());
-        out.fill(0.0);
-        for (out, v) in out.chunks_exact_mut(d).zip(self.contrasts.chunks_exact(j)) {
-            for (theta, v) in theta.chunks_exact(d).zip(v) {
-                out.iter_mut().zip(theta).for_each(|(o, t)| *o += v * t);
-            }
-        }
-    }
-
-    /// Gradient with respect to contrast rows (K×J×D) from that with respect to the experts' part of the weights.
-    pub fn gather(&self, experts: &[f64]) -> Vec<f64> {
-        if self.classes == 2 {
-            return experts.to_vec();
-        }
-        let (d, j, c) = (self.dim(), self.rows(), self.classes);
-        let mut out = vec![0.0; self.experts * j * d];
-        for (out, experts) in out.chunks_exact_mut(j * d).zip(experts.chunks_exact(c * d)) {
-            for (weights, v) in experts.chunks_exact(d).zip(self.contrasts.chunks_exact(j)) {
-                for (out, v) in out.chunks_exact_mut(d).zip(v) {
-                    out.iter_mut().zip(weights).for_each(|(o, w)| *o += v * w);
+            for r in k * j..(k + 1) * j {
+                let theta = &theta[r * p..(r + 1) * p];
+                // the log-odds of two classes, or one column of V times the contrast row
+                for (c, out) in out.chunks_exact_mut(d).enumerate() {
+                    let v = if self.classes == 2 { 1.0 } else { self.contrasts[c * j + r - k * j] };
+                    out.iter_mut().zip(theta).for_each(|(o, t)| *o += v * t);
+                    if self.bias {
+                        out[p] += v * b[r];
+                    }
                 }
             }
         }
-        out
     }
 
-    /// Adds to `out`, which is laid out like a point, the gradient (in the surrounding space) that belongs to a gradient with respect to
-    /// the weights.
-    pub fn pull_back(&self, point: &[f64], gradient: &[f64], out: &mut [f64]) {
+    /// Gradient with respect to the plain form, from that with respect to the weights.
+    pub fn plain_gradient(&self, gradient: &[f64], out: &mut Vec<f64>) {
         let (p, d, j) = (self.inputs, self.dim(), self.rows());
+        out.clear();
+        out.resize(self.plain_len(), 0.0);
         let (gates, experts) = gradient.split_at(self.gates() * d);
-        for (k, g) in gates.chunks_exact(d).enumerate() {
-            let at = self.gate_directions().start + k * p;
-            let size = point[self.gate_sizes().start + k].exp();
-            out[self.gate_sizes().start + k] += size * dot(&g[..p], &point[at..at + p]);
-            out[at..at + p].iter_mut().zip(g).for_each(|(o, g)| *o += size * g);
-            if self.bias {
-                out[self.gate_intercepts().start + k] += g[p];
-            }
-        }
-        let experts = self.gather(experts);
-        for (k, g) in experts.chunks_exact(j * d).enumerate() {
-            let size = point[self.expert_sizes().start + k].exp();
-            let mut slope = 0.0;
-            for (r, g) in g.chunks_exact(d).enumerate() {
-                let at = (k * j + r) * p;
-                slope += dot(&g[..p], &point[at..at + p]);
-                out[at..at + p].iter_mut().zip(g).for_each(|(o, g)| *o += size * g);
-                if self.bias {
-                    out[self.expert_intercepts().start + k * j + r] += g[p];
+        let (theta, eta) = self.plain_parts();
+        let intercepts = eta.end;
+        let units = experts.len() / self.experts;
+        for (k, gradient) in experts.chunks_exact(units).enumerate() {
+            for r in k * j..(k + 1) * j {
+                for (c, g) in gradient.chunks_exact(d).enumerate() {
+                    let v = if self.classes == 2 { 1.0 } else { self.contrasts[c * j + r - k * j] };
+                    let at = theta.start + r * p;
+                    out[at..at + p].iter_mut().zip(g).for_each(|(o, g)| *o += v * g);
+                    if self.bias {
+                        out[intercepts + r] += v * g[p];
+                    }
                 }
             }
-            out[self.expert_sizes().start + k] += size * slope;
         }
+        for (k, g) in gates.chunks_exact(d).enumerate() {
+            let at = eta.start + k * p;
+            out[at..at + p].copy_from_slice(&g[..p]);
+            if self.bias {
+                out[intercepts + self.experts * j + k] = g[p];
+            }
+        }
+    }
+
+    /// Adds the gradient (in the surrounding space) with respect to a point, from that with respect to its plain form.
+    pub fn pull_back(&self, point: &[f64], plain: &[f64], out: &mut [f64]) {
+        for (directions, sizes) in [(self.expert_directions(), self.expert_sizes()), (self.gate_directions(), self.gate_sizes())] {
+            let dim = directions.len() / sizes.len().max(1);
+            for (k, at) in sizes.enumerate() {
+                let from = directions.start + k * dim;
+                let size = point[at].exp();
+                let g = &plain[from..from + dim];
+                out[at] += size * dot(g, &point[from..from + dim]);
+                out[from..from + dim].iter_mut().zip(g).for_each(|(o, g)| *o += size * g);
+            }
+        }
+        let intercepts = self.expert_intercepts().start;
+        out[intercepts..].iter_mut().zip(&plain[self.gate_directions().end..]).for_each(|(o, g)| *o += g);
     }
 
     /// Exchanges two experts with their gates, in a point.
@@ -261,28 +291,41 @@ mod tests {
         assert_eq!(Shape::new(2, 2, 3, true).contrasts(), [-0.5, 0.5]);
     }
 
-    /// The pull-back is the gradient of any function of the weights, here of a fixed linear one.
+    /// Gradients come back as they are by differences, here of a fixed linear function of the weights; plain forms keep all but the
+    /// coordinates.
     #[test]
     fn gradients_are_pulled_back() {
         for (experts, classes, bias) in [(3, 2, true), (2, 4, true), (1, 3, false), (2, 2, false)] {
             let shape = Shape::new(experts, classes, 2, bias);
             let point: Vec<f64> = (0..shape.len()).map(|i| (1.7 * i as f64 + 0.4).sin()).collect();
             let linear: Vec<f64> = (0..shape.vectors() * shape.dim()).map(|i| (0.9 * i as f64).cos()).collect();
-            let value = |point: &[f64]| {
+            let of_plain = |plain: &[f64]| {
                 let mut weights = Vec::new();
-                shape.weights(point, &mut weights);
+                shape.weights(plain, &mut weights);
                 dot(&weights, &linear)
             };
-            let mut gradient = vec![0.0; shape.len()];
-            shape.pull_back(&point, &linear, &mut gradient);
-            let worst = check_gradient(value, &point, &gradient);
+            let of_point = |point: &[f64]| {
+                let mut plain = Vec::new();
+                shape.plain(point, &mut plain);
+                of_plain(&plain)
+            };
+            let (mut plain, mut slopes, mut gradient) = (Vec::new(), Vec::new(), vec![0.0; shape.len()]);
+            shape.plain(&point, &mut plain);
+            shape.plain_gradient(&linear, &mut slopes);
+            let worst = check_gradient(of_plain, &plain, &slopes);
             assert!(worst.relative_error < 1e-7, "{worst:?}");
+            shape.pull_back(&point, &slopes, &mut gradient);
+            let worst = check_gradient(of_point, &point, &gradient);
+            assert!(worst.relative_error < 1e-7, "{worst:?}");
+            let back = shape.point(&plain);
+            assert!((of_point(&back) - of_point(&point)).abs() < 1e-12);
             // exchanging in the point is exchanging in the weights
             if experts > 1 {
-                let (mut moved, mut weights, mut expected) = (point.clone(), Vec::new(), Vec::new());
+                let (mut moved, mut other, mut weights, mut expected) = (point.clone(), Vec::new(), Vec::new(), Vec::new());
                 shape.exchange(&mut moved, 0, 1);
-                shape.weights(&moved, &mut weights);
-                shape.weights(&point, &mut expected);
+                shape.plain(&moved, &mut other);
+                shape.weights(&other, &mut weights);
+                shape.weights(&plain, &mut expected);
                 shape.exchange_weights(&mut expected, 0, 1);
                 assert_eq!(weights, expected);
             }

@@ -164,6 +164,12 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
+    /// Number of classes, and of inputs without the bias, from a sealed schema.
+    pub(crate) fn sizes(sealed: &[u8]) -> Result<(usize, usize)> {
+        let schema: Self = state::unseal(SCHEMA, sealed)?;
+        Ok((schema.classes.len(), schema.design.kept.len()))
+    }
+
     fn outcome(&self) -> Outcome {
         if self.y_mean.is_empty() { Outcome::Classes(self.classes.len()) } else { Outcome::Real(self.y_mean.len()) }
     }
