@@ -115,7 +115,7 @@ impl Fit {
     }
 
     /// Draws of points, one after the other. Draw i comes from item i of the stream.
-    pub fn sample_points(&self, shape: &Shape, count: usize, stream: Stream) -> Result<Vec<Vec<f64>>> {
+    pub fn sample(&self, shape: &Shape, count: usize, stream: Stream) -> Result<Vec<Vec<f64>>> {
         (0..count)
             .map(|i| {
                 let mut rng = stream.item(i as u64).rng();
@@ -152,11 +152,14 @@ impl Fit {
         let (gates, units) = (shape.gates(), shape.gated().units());
         // unit directions and mean intercepts, as weights
         let (mut unit, mut weights, mut mean_weights) = (self.mean_point(shape), Vec::new(), Vec::new());
-        shape.weights(&unit, &mut mean_weights);
+        let mut plain = Vec::new();
+        shape.plain(&unit, &mut plain);
+        shape.weights(&plain, &mut mean_weights);
         for range in [shape.expert_sizes(), shape.gate_sizes(), shape.expert_intercepts(), shape.gate_intercepts()] {
             unit[range].fill(0.0);
         }
-        shape.weights(&unit, &mut weights);
+        shape.plain(&unit, &mut plain);
+        shape.weights(&plain, &mut weights);
         let mut panel = design.panel(x, scratch);
         let (mut means, mut along, mut norms) = (vec![0.0; n * columns], vec![0.0; n * columns], vec![0.0; n]);
         panel.mul_t(&mean_weights, columns, &mut means);

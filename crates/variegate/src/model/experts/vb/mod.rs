@@ -34,11 +34,14 @@ pub use rows::{Ask, Scratch, Stats, View};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::settings::GateBound;
+use super::law::{Law, Size};
+use super::settings::{GateBound, Hyper, Inference, Settings};
 use super::shape::Shape;
+use super::starts::{self, Reward};
 use crate::data::Design;
 use crate::data::design::packed_len;
 use crate::linalg::dot;
+use crate::prior::Directions;
 use crate::prior::angular::Regulariser;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
@@ -48,19 +51,10 @@ use side::Side;
 
 /// Largest p for which Gram matrices are formed.
 pub const MOST_EXPLICIT: usize = 512;
+/// Numbers that a visit may report: 2 GB.
+const MOST_NUMBERS: usize = 250_000_000;
 /// Products of the power iteration for the largest eigenvalue of XᵀX.
 const POWER_STEPS: usize = 30;
-
-/// Rewards of large angles between mean directions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rewards {
-    /// λ₁, of the experts.
-    pub experts: f64,
-    /// λ₂, of the gates.
-    pub gates: f64,
-    /// Ω.
-    pub omega: Regulariser,
-}
 
 /// Prior of one side.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +85,7 @@ pub struct Vb {
     /// Bound of the gate.
     pub gate_bound: GateBound,
     /// Posterior regularisation: rewards of angles. Directions should then be independent.
-    pub regularised: Option<Rewards>,
+    pub regularised: Option<Reward>,
     /// Whether hyperparameters are chosen to maximise the objective.
     pub learn: bool,
     /// The ascent ends when a sweep gains less than this for each row.
@@ -106,7 +100,7 @@ pub struct Vb {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The best q so far.
-    pub fit: Fit,
+    pub q: Fit,
     /// Its objective; not finite before the first sweep.
     pub objective: f64,
     /// Its lower bound of the log evidence: the objective without rewards.
@@ -131,7 +125,7 @@ impl State {
     pub fn new(fit: Fit) -> Self {
         Self {
             next: fit.clone(),
-            fit,
+            q: fit,
             objective: f64::NEG_INFINITY,
             elbo: f64::NEG_INFINITY,
             shares: Vec::new(),
@@ -144,7 +138,60 @@ impl State {
     }
 }
 
+/// Refuses statistics of gigabytes.
+pub fn check(shape: &Shape) -> Result<()> {
+    let (k, p) = (shape.experts + shape.gates(), shape.inputs);
+    let numbers = if p <= MOST_EXPLICIT { packed_len(shape.dim()) } else { (2 + shape.rows()) * shape.dim() };
+    if k.saturating_mul(numbers) > MOST_NUMBERS {
+        return Err(Error::Unfit(format!("{k} weight vectors over {p} columns are too many numbers for `vb`: choose fewer experts or columns")));
+    }
+    Ok(())
+}
+
 impl Vb {
+    /// The program that settings ask for. Posterior regularisation has independent uniform directions.
+    pub fn new(settings: &Settings, design: Design, shape: Shape, law: Law) -> Self {
+        let regularised = (settings.inference == Inference::Pr).then_some(Reward {
+            experts: settings.diversity,
+            gates: settings.gate_diversity,
+            angular: Regulariser { gamma: settings.gamma, delta: settings.delta },
+        });
+        let side = |directions: &Directions, size: &Size| {
+            let (kappa, first) = match directions {
+                Directions::MutualAngular(chain) if regularised.is_none() => (chain.kappa, chain.first.clone()),
+                _ => (0.0, None),
+            };
+            let (shape, rate) = match *size {
+                Size::Gamma { shape, rate } => (shape, rate),
+                Size::Gaussian { .. } => (settings.alpha1, settings.alpha2),
+            };
+            SidePrior { kappa, first, shape, rate }
+        };
+        Self {
+            experts: side(&law.experts.directions, &law.experts.size),
+            gates: side(&law.gates.directions, &law.gates.size),
+            design,
+            shape,
+            intercept_sd: law.intercept_sd,
+            gate_bound: settings.gate_bound,
+            regularised,
+            learn: settings.hyper == Hyper::Ml,
+            tol: settings.tol,
+            extrapolate: true,
+            most_explicit: MOST_EXPLICIT,
+        }
+    }
+
+    /// A maximum of the likelihood under squared penalties, another one for each stream.
+    fn start_point(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Vec<f64>> {
+        starts::start(&self.shape, self.intercept_sd, stream, &mut |weights, gradient| {
+            let found = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
+            *gradient = found.linear.0;
+            gradient.resize(weights.len(), 0.0);
+            Ok(found.value.0)
+        })
+    }
+
     /// The prior as sides without factors.
     fn sides(&self) -> (Side, Side) {
         let side = |prior: &SidePrior, dim| Side {
@@ -167,7 +214,7 @@ impl Vb {
     /// λ₁Ω + λ₂Ω of a fit.
     fn reward(&self, fit: &Fit) -> f64 {
         let Some(rewards) = &self.regularised else { return 0.0 };
-        let of = |scale: f64, side: &Side| if scale > 0.0 { scale * rewards.omega.smoothed(&side.directions(), side.dim) } else { 0.0 };
+        let of = |scale: f64, side: &Side| if scale > 0.0 { scale * rewards.angular.smoothed(&side.directions(), side.dim) } else { 0.0 };
         of(rewards.experts, &fit.experts) + of(rewards.gates, &fit.gates)
     }
 
@@ -289,9 +336,9 @@ impl Vb {
                 let mut value = |direction: &[f64], out: Option<&mut [f64]>| {
                     let place = k * dim..(k + 1) * dim;
                     directions[place.clone()].copy_from_slice(direction);
-                    let Some(out) = out else { return reward * rewards.omega.smoothed(&directions, dim) };
+                    let Some(out) = out else { return reward * rewards.angular.smoothed(&directions, dim) };
                     gradient.fill(0.0);
-                    let value = rewards.omega.smoothed_gradient_add(&directions, dim, reward, &mut gradient, &mut scratch);
+                    let value = rewards.angular.smoothed_gradient_add(&directions, dim, reward, &mut gradient, &mut scratch);
                     sphere::add(out, 1.0, &gradient[place]);
                     reward * value
                 };
@@ -355,7 +402,7 @@ impl Program for Vb {
                 true => state.memory.propose(&candidate.coordinates(), plain.coordinates()).and_then(|at| plain.at(&at)),
                 false => None,
             };
-            state.fit = candidate;
+            state.q = candidate;
             (state.next, state.plain) = match proposal {
                 Some(next) => (next, Some(plain)),
                 None => (plain, None),
@@ -372,7 +419,7 @@ impl Program for Vb {
             // the power iteration had not yet found the largest eigenvalue
             refused = true;
             state.most *= 2.0;
-            state.next = state.fit.clone();
+            state.next = state.q.clone();
         }
         let extras = vec![("elbo".to_string(), state.elbo), ("refused".to_string(), f64::from(u8::from(refused)))];
         Ok(Report { objective: state.objective, components: self.shape.experts as u32, converged: state.converged, extras })

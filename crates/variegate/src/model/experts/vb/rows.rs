@@ -5,13 +5,14 @@ use std::borrow::Cow;
 
 use super::bounds::{bouchard, log_odds};
 use super::fit::Fit;
-use super::{GateBound, Vb};
+use super::Vb;
 use crate::data::X;
 use crate::data::design::{PanelScratch, packed_len};
 use crate::linalg::wide;
 use crate::merge_fields;
+use crate::model::experts::settings::GateBound;
 use crate::model::experts::shape::Shape;
-use crate::model::gated::Work;
+use crate::model::gated::rows::{Scratch as LikelihoodScratch, likelihood};
 use crate::run::{Block, Sum};
 use crate::special::branchless::{exp, ln_1p};
 
@@ -122,8 +123,7 @@ pub struct Scratch {
     curvatures: Vec<f64>,
     norms: Vec<f64>,
     row: Row,
-    ln_likelihood: Vec<f64>,
-    work: Work,
+    likelihood: LikelihoodScratch,
 }
 
 /// Numbers of one row.
@@ -355,26 +355,8 @@ impl Vb {
     }
 
     pub(super) fn visit_likelihood(&self, weights: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> Stats {
-        let (n, gated) = (block.rows(), self.shape.gated());
-        let columns = gated.columns();
-        let Scratch { panel, scores, ln_likelihood, work, .. } = scratch;
-        scores.resize(n * columns, f64::NAN);
-        ln_likelihood.resize(n, f64::NAN);
-        let mut panel = self.design.panel(block.x, panel);
-        panel.mul_t(weights, columns, scores);
-        gated.slopes(scores, block.y.classes(), ln_likelihood, work);
-        let mut stats = Stats { linear: Sum(vec![0.0; weights.len()]), ..Stats::default() };
-        for (i, row) in scores.chunks_exact_mut(columns).enumerate() {
-            let w = block.weight(i);
-            if w == 0.0 {
-                row.fill(0.0);
-            } else {
-                stats.value.0 += w * ln_likelihood[i];
-                row.iter_mut().for_each(|s| *s *= w);
-            }
-        }
-        panel.t_mul_add(scores, columns, &mut stats.linear.0);
-        stats
+        let found = likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.likelihood);
+        Stats { value: found.value, linear: found.gradient, ..Stats::default() }
     }
 
     pub(super) fn visit_gram(&self, block: &Block<'_>, scratch: &mut Scratch) -> Stats {
