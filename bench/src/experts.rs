@@ -95,7 +95,9 @@ fn ess(options: &Options) -> Result<Value> {
     // probability of the class each held-out row has, a draw after the other
     let ln = experts.row_likelihoods(&test)?;
     let by_row: Vec<Vec<Vec<f64>>> = (0..rows)
-        .map(|i| (0..chains as usize).map(|c| (0..draws as usize).map(|d| ln[(c * draws as usize + d) * rows + i].exp()).collect()).collect())
+        .map(|i| {
+            (0..chains as usize).map(|c| (0..draws as usize).map(|d| ln[(c * draws as usize + d) * rows + i].exp()).collect()).collect()
+        })
         .collect();
     let mut sizes: Vec<f64> = by_row.par_iter().map(|chains| ess_bulk(chains)).collect();
     sizes.sort_by(f64::total_cmp);

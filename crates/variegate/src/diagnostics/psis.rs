@@ -77,7 +77,7 @@ impl Loo {
     /// Number of rows whose shape is above [`K_LIMIT`].
     pub fn doubtful(&self) -> usize {
         // a shape that is not a number is no comfort
-        self.rows.iter().filter(|r| !(r.k <= K_LIMIT)).count()
+        self.rows.iter().filter(|r| r.k > K_LIMIT || r.k.is_nan()).count()
     }
 }
 
