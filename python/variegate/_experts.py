@@ -152,7 +152,6 @@ class MixtureOfExpertsClassifier(TreeClassifier):
         scale=None,
         hyper=None,
         gate_bound=None,
-        solver=None,
         max_steps=None,
         target_accept=None,
         inner=None,
