@@ -4,8 +4,8 @@ Run from the repository root, with ArviZ 0.23 installed:
 
     python tools/psis_reference.py
 
-The log likelihoods come from the small generator of `diagnostics_reference.py`, which the Rust test repeats operation by
-operation, so that only the values need to be stored.
+The log likelihoods come from the small generator of `diagnostics_reference.py`, which the Rust test repeats operation
+by operation, so that only the values need to be stored.
 """
 
 import json

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import PolynomialFeatures
 
 from variegate import MixtureOfExpertsClassifier, _core, load_run
 
@@ -131,7 +132,7 @@ def test_plain_coefficients_give_the_predictions(crossed):
     [
         ({"bound": "tilted"}, "`bound` is 'tilted'.*left out with prior 'mutual-angular' and inference 'hmc'"),
         ({"n_vb": 1, "inference": "map"}, "`n_vb` is 1.*inference 'map'"),
-        ({"class_weight": "balanced"}, "`class_weight` is 'balanced'.*left out"),
+        ({"class_weight": "heavy"}, "`class_weight` is heavy.*balanced"),
         ({"input_map": "polynomial:2"}, "`input_map` is 'polynomial:2'.*left out"),
         (TREE | {"kappa": 1.0}, "`kappa` is 1.0.*left out with prior 'gaussian' and inference 'vb'"),
         (TREE | {"l2": 1.0}, "`l2` is 1.0.*left out"),
@@ -222,6 +223,29 @@ def test_weights_are_repeated_rows(crossed):
     weighted = MixtureOfExpertsClassifier(**settings).fit(X, y, sample_weight=weights)
     repeated = MixtureOfExpertsClassifier(**settings).fit(X.repeat(weights, axis=0), y.repeat(weights))
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_of_classes_are_weights_of_rows(crossed):
+    X, y = crossed
+    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:20]]
+    X, y = X[rare], y[rare]
+    settings = {"experts": 2, "inference": "map", "scale": "none", **ASCENT}
+    balanced = MixtureOfExpertsClassifier(class_weight="balanced", **settings).fit(X, y)
+    share = np.bincount(y) / len(y)
+    weights = MixtureOfExpertsClassifier(class_weight=dict(enumerate(0.5 / share)), **settings).fit(X, y)
+    rows = MixtureOfExpertsClassifier(**settings).fit(X, y, sample_weight=0.5 / share[y])
+    np.testing.assert_allclose(balanced.predict_proba(X), weights.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(balanced.predict_proba(X), rows.predict_proba(X), atol=1e-6)
+    assert balanced.predict(X).mean() > MixtureOfExpertsClassifier(**settings).fit(X, y).predict(X).mean()
+
+
+def test_inputs_can_be_mapped(crossed):
+    X, y = crossed
+    model = MixtureOfExpertsClassifier(experts=1, inference="map", input_map=PolynomialFeatures(2), **ASCENT).fit(X, y)
+    assert model.score(X, y) > 0.9  # the product of two columns tells all
+    assert MixtureOfExpertsClassifier(experts=1, inference="map", **ASCENT).fit(X, y).score(X, y) < 0.8
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
 
 
 def test_three_classes(crossed):

@@ -7,7 +7,7 @@ from . import _core
 from ._documented import documented
 from ._inputs import lend, plain
 from ._posterior import Posterior, log_joint_trace
-from ._trees import TreeClassifier
+from ._trees import TreeClassifier, is_transformer
 
 _RUN = ("random_state", "threads", "block_rows", "out", "progress")
 # what a fit may leave behind: a second fit of another kind must not show it
@@ -202,6 +202,10 @@ class MixtureOfExpertsClassifier(TreeClassifier):
         }
         if family == "softmax":
             given.pop("prior")
+        else:  # these two need nothing of the family: rows are weighted and mapped before it sees them
+            given.pop("class_weight", None)
+            if is_transformer(self.input_map):
+                del given["input_map"]
         for name, value in given.items():
             if name not in names:
                 raise ValueError(
@@ -217,6 +221,15 @@ class MixtureOfExpertsClassifier(TreeClassifier):
     def _map(self, X, y):
         self._settings()  # what is refused is refused before a transformer is fitted
         return super()._map(X, y)
+
+    def _class_weights(self, codes, sample_weight):
+        if self._family == "softmax" or not isinstance(self.class_weight, str):
+            return super()._class_weights(codes, sample_weight)
+        if self.class_weight != "balanced":
+            raise ValueError(f'`class_weight` is {self.class_weight}, but it must be "balanced", a dictionary or None')
+        rows = np.ones(len(codes)) if sample_weight is None else sample_weight
+        totals = np.bincount(codes, weights=rows)
+        return (rows.sum() / (len(totals) * totals))[codes] * rows
 
     @classmethod
     def _reads(cls, family):
