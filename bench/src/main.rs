@@ -49,7 +49,9 @@ fn main() -> Result<()> {
         "softmax" => softmax::run(&options)?,
         "structures" => structures::run(&options)?,
         "experts" => experts::run(&options)?,
-        _ => bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures or experts"),
+        _ => {
+            bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures or experts")
+        }
     };
     println!("{figures}");
     Ok(())

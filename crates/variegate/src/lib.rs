@@ -14,6 +14,7 @@ pub mod linalg;
 pub mod model;
 pub mod prior;
 pub mod run;
+pub mod score;
 pub mod special;
 
 pub use error::{Error, Result};

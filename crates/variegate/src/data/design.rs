@@ -13,6 +13,7 @@ mod fourier;
 mod map;
 mod moments;
 mod packed;
+mod paired;
 mod picked;
 mod polynomial;
 
