@@ -21,6 +21,9 @@ use crate::linalg::{Cholesky, dot};
 use crate::prior::Coupled;
 use crate::{Error, Result};
 
+/// Below this a vector is too short to be computed with; only its length moves, on the scale of logarithms.
+const LEAST_LENGTH: f64 = 1e-150;
+
 /// What the rows say of one weight vector: Q (lower triangle, D×D) and h, the intercept last.
 pub(super) struct Quadratic {
     q: Vec<f64>,
@@ -128,6 +131,9 @@ impl Quadratic {
     pub(super) fn turn<R: Rng + ?Sized>(&self, base: &Base, directions: &mut Coupled, k: usize, vector: &mut Vector, rng: &mut R) {
         let p = self.inputs;
         let length = vector.size.exp();
+        if length < LEAST_LENGTH {
+            return;
+        }
         let mut w: Vec<f64> = self.at(directions, k).iter().map(|a| length * a).collect();
         if self.dim > p {
             w.push(vector.intercept);
