@@ -58,7 +58,6 @@ fn mh_subjects() -> Vec<Subject<Mh>> {
 fn invariance<S: Sampler + Clone>(subjects: &[Subject<S>], draws: u64, seed: u64) {
     for (k, subject) in subjects.iter().enumerate() {
         let report = sweep_invariance(subject, &InvarianceSettings { draws, ..Default::default() }, seed + k as u64, &mut |_| ()).unwrap();
-        print_largest(&report);
         assert!(report.passed, "{report}");
     }
 }
@@ -67,7 +66,6 @@ fn joint<S: Sampler + Clone>(subjects: &[Subject<S>], seed: u64) {
     let effort = JointSettings { chains: 48, steps: 100, exact_draws: 10_000, ..Default::default() };
     for (k, subject) in subjects.iter().enumerate() {
         let report = joint_distribution(subject, &effort, seed + k as u64, &mut |_| ()).unwrap();
-        print_largest(&report);
         assert!(report.passed, "{report}");
     }
 }
@@ -76,14 +74,8 @@ fn calibrated<S: Sampler + Clone>(subjects: Vec<Subject<S>>, seed: u64) {
     let effort = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, warm_up: 50, max_thin: 200, ..Default::default() };
     for (k, subject) in subjects.into_iter().enumerate() {
         let report = calibration(&subject.unordered(), &effort, seed + k as u64, &mut |_| ()).unwrap();
-        print_largest(&report);
         assert!(report.passed, "{report}");
     }
-}
-
-fn print_largest(report: &crate::check::CheckReport) {
-    let largest = report.comparisons.iter().max_by(|a, b| a.statistic.abs().total_cmp(&b.statistic.abs())).unwrap();
-    println!("{} | {}: {} of {}, {}", report.check, report.subject, largest.statistic, report.comparisons.len(), largest.name);
 }
 
 #[test]
@@ -163,7 +155,6 @@ fn moments_on_a_line_are_those_integrated() {
             of(&|b, _| b[0].abs(), 3.4293651),
             of(&|_, e| e[0] - e[1], 1.490348),
         ];
-        println!("{name}: {zs:.2?}");
         assert!(zs.iter().all(|z| z.abs() < 4.0), "{name}: {zs:?}");
     }
 }
