@@ -171,14 +171,20 @@ impl Panel<'_> {
                         self.work[j * k + c] = v;
                     }
                 }
-                for (i, out) in out.chunks_exact_mut(k).enumerate() {
-                    out.copy_from_slice(&base);
-                    for_scaled(x, i, place, inverse, |j, u| {
-                        for (o, &w) in out.iter_mut().zip(&self.work[j * k..(j + 1) * k]) {
-                            *o += u * w;
+                let work = &self.work[..];
+                linalg::wide(
+                    #[inline(always)]
+                    || {
+                        for (i, out) in out.chunks_exact_mut(k).enumerate() {
+                            out.copy_from_slice(&base);
+                            for_scaled(x, i, place, inverse, |j, u| {
+                                for (o, &w) in out.iter_mut().zip(&work[j * k..(j + 1) * k]) {
+                                    *o += u * w;
+                                }
+                            });
                         }
-                    });
-                }
+                    },
+                );
             }
         }
     }
@@ -194,18 +200,24 @@ impl Panel<'_> {
                 let turned = x.stored() > dim;
                 self.work.clear();
                 self.work.resize(if turned { dim * k } else { 0 }, 0.0);
-                for (i, r) in r.chunks_exact(k).enumerate() {
-                    for (s, v) in sums.iter_mut().zip(r) {
-                        *s += v;
-                    }
-                    for_scaled(x, i, place, inverse, |j, u| {
-                        if turned {
-                            self.work[j * k..(j + 1) * k].iter_mut().zip(r).for_each(|(o, v)| *o += v * u);
-                        } else {
-                            r.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v * u);
+                let work = &mut self.work[..];
+                linalg::wide(
+                    #[inline(always)]
+                    || {
+                        for (i, r) in r.chunks_exact(k).enumerate() {
+                            for (s, v) in sums.iter_mut().zip(r) {
+                                *s += v;
+                            }
+                            for_scaled(x, i, place, inverse, |j, u| {
+                                if turned {
+                                    work[j * k..(j + 1) * k].iter_mut().zip(r).for_each(|(o, v)| *o += v * u);
+                                } else {
+                                    r.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v * u);
+                                }
+                            });
                         }
-                    });
-                }
+                    },
+                );
                 if turned {
                     for (j, column) in self.work.chunks_exact(k).enumerate() {
                         column.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v);
@@ -216,6 +228,25 @@ impl Panel<'_> {
                         *o += s * b;
                     }
                 }
+            }
+        }
+    }
+
+    /// out (D) += Σ_n c_n x̃², column by column.
+    pub fn squares_add(&mut self, c: &[f64], out: &mut [f64]) {
+        match self.kind {
+            Kind::Dense(rows) => {
+                for (row, c) in rows.chunks_exact(self.dim).zip(c) {
+                    out.iter_mut().zip(row).for_each(|(o, v)| *o += c * v * v);
+                }
+            }
+            Kind::Sparse { x, place, inverse, shift } => {
+                // (u + b)² = u² + 2ub + b²
+                for (i, c) in c[..self.n].iter().enumerate() {
+                    for_scaled(x, i, place, inverse, |j, u| out[j] += c * u * (u + 2.0 * shift[j]));
+                }
+                let total: f64 = c[..self.n].iter().sum();
+                out.iter_mut().zip(shift).for_each(|(o, b)| *o += total * b * b);
             }
         }
     }
@@ -275,6 +306,7 @@ impl Panel<'_> {
 }
 
 /// Calls `f(design column, scaled value)` for the stored, kept entries of a sparse row; columns ascend.
+#[inline(always)]
 fn for_scaled(x: X<'_>, i: usize, place: &[u32], inverse: &[f64], mut f: impl FnMut(usize, f64)) {
     let (indices, values) = x.sparse_row(i);
     for (&j, &v) in indices.iter().zip(values) {

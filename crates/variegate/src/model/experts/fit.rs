@@ -46,7 +46,8 @@ pub(super) fn schema(settings: &Settings, data: &Dataset<'_>) -> Result<(Schema,
         chosen => chosen,
     };
     let ones = settings.intercept != Intercept::None;
-    let scaling = Scaling { center: scale == Scale::Standard && ones, scale: scale == Scale::Standard, intercept: ones, drop_constant: false };
+    // centring moves nothing but the intercepts, which then speak of the mean row; sparse rows are centred without being filled
+    let scaling = Scaling { center: scale != Scale::None && ones, scale: scale == Scale::Standard, intercept: ones, drop_constant: false };
     let (mut design, _) = Design::fit(&data.x, data.weights.as_deref(), scaling);
     if scale == Scale::Maxabs {
         design.scale_to_largest(&data.x, data.weights.as_deref());
@@ -110,8 +111,8 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
     let hyper = settings.hyper;
     let program: Box<dyn AnyProgram> = match settings.inference {
         Inference::Hmc => {
-            let (max_steps, target_accept) = (settings.max_steps, settings.target_accept);
-            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept })
+            let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric);
+            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric })
         }
         Inference::Gibbs => Box::new(Gibbs { design, shape, law, hyper, inner: settings.inner }),
         Inference::Mh => Box::new(Mh { design, shape, law, hyper }),

@@ -58,7 +58,7 @@ pub enum Scale {
     Auto,
     /// Centre and divide by the standard deviation.
     Standard,
-    /// Divide by the largest absolute value.
+    /// Centre and divide by the largest absolute value.
     Maxabs,
     /// Take columns as they are.
     None,
@@ -74,6 +74,16 @@ pub enum Hyper {
     Ml,
     /// They have priors of their own and are sampled.
     Sample,
+}
+
+/// In which coordinates trajectories of `hmc` run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// Flat ones that know how columns hang together.
+    Columns,
+    /// Along great circles of the spheres of directions.
+    Sphere,
 }
 
 /// Bound of the log-sum-exp of the gate.
@@ -136,6 +146,8 @@ pub struct Settings {
     pub max_steps: u32,
     /// Acceptance that the step size of `hmc` aims at.
     pub target_accept: f64,
+    /// Coordinates of the trajectories of `hmc`.
+    pub metric: Metric,
     /// Updates of each expert within a sweep of `gibbs`.
     pub inner: u32,
     /// Ascents (`vb`, `pr`, `map`) from different starts.
@@ -178,8 +190,9 @@ impl Default for Settings {
             scale: Scale::Auto,
             hyper: Hyper::Fixed,
             gate_bound: GateBound::Bohning,
-            max_steps: 10,
+            max_steps: 30,
             target_accept: 0.8,
+            metric: Metric::Columns,
             inner: 3,
             n_init: 5,
             max_iter: 1000,
@@ -207,7 +220,7 @@ pub fn table() -> Vec<Setting> {
         setting(
             "prior",
             Kind::Word(&["gaussian", "mutual-angular", "mutual-angular-1", "determinantal"]),
-            "What keeps experts apart: nothing, a chain of directions (type II or I), or a determinant",
+            "What keeps experts apart: a chain of directions (type II or I) or a determinant; gaussian does not",
         ),
         setting(
             "inference",
@@ -242,6 +255,11 @@ pub fn table() -> Vec<Setting> {
         setting("gate_bound", Kind::Word(&["bohning", "bouchard"]), "Inference vb and pr: bound of the gate; bohning is the tighter"),
         setting("max_steps", Kind::Integer { least: 1, most: 10_000 }, "Inference hmc: most leapfrog steps of a trajectory"),
         setting("target_accept", Kind::Number { above: 0.0, most: 0.999 }, "Inference hmc: acceptance the step size aims at"),
+        setting(
+            "metric",
+            Kind::Word(&["columns", "sphere"]),
+            "Inference hmc: trajectories in coordinates that know how columns hang together, or along great circles",
+        ),
         setting("inner", Kind::Integer { least: 1, most: 1000 }, "Inference gibbs: updates of each expert within a sweep"),
         setting("n_init", Kind::Integer { least: 1, most: 10_000 }, "Ascents of vb, pr and map from different starts"),
         setting("max_iter", Kind::Integer { least: 1, most: 100_000_000 }, "Most sweeps of an ascent"),
@@ -283,7 +301,7 @@ impl Settings {
             ),
             (gaussian || inference == Map, &["hyper"], "`fixed` where weights have a Gaussian prior"),
             (!matches!(inference, Vb | Pr), &["gate_bound"], "left out unless `inference` is `vb` or `pr`"),
-            (inference != Hmc, &["max_steps", "target_accept"], "left out unless `inference` is `hmc`"),
+            (inference != Hmc, &["max_steps", "target_accept", "metric"], "left out unless `inference` is `hmc`"),
             (inference != Gibbs, &["inner"], "left out unless `inference` is `gibbs`"),
             (self.samples(), &["n_init", "max_iter", "tol"], "left out unless `inference` is `vb`, `pr` or `map`"),
             (!self.samples(), &["n_chains", "n_warmup", "n_draws", "thin"], "left out unless `inference` is `hmc`, `gibbs` or `mh`"),
