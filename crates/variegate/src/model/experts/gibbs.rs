@@ -170,7 +170,14 @@ impl Gibbs {
     }
 
     /// Labels of a block given the weights, and what they say of the experts.
-    fn visit_experts(&self, weights: &[f64], block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, rng: &mut Philox) -> Result<Stats> {
+    fn visit_experts(
+        &self,
+        weights: &[f64],
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+        rng: &mut Philox,
+    ) -> Result<Stats> {
         let (n, dim, experts, gates) = (block.rows(), self.shape.dim(), self.shape.experts, self.shape.gates());
         let columns = gates + experts;
         let Scratch { rows, scores, omega, linear, joint, behind, trials } = scratch;
@@ -234,7 +241,15 @@ impl Gibbs {
     }
 
     /// What the labels say of a gate, after the one before it has moved.
-    fn visit_gate(&self, turn: usize, before: &[f64], block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, rng: &mut Philox) -> Result<Stats> {
+    fn visit_gate(
+        &self,
+        turn: usize,
+        before: &[f64],
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+        rng: &mut Philox,
+    ) -> Result<Stats> {
         let (n, dim, gates) = (block.rows(), self.shape.dim(), self.shape.gates());
         let Scratch { rows, scores: others, omega, linear, joint, .. } = scratch;
         let mut panel = self.design.panel(block.x, &mut rows.panel);
@@ -427,7 +442,8 @@ impl Program for Gibbs {
         let mut rng = stream.rng();
         match ask {
             Ask::Slopes(weights) => {
-                let likelihood = rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows);
+                let likelihood =
+                    rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows);
                 Ok(Stats { likelihood, ..Stats::default() })
             }
             Ask::Experts(weights) => self.visit_experts(weights, block, local, scratch, &mut rng),

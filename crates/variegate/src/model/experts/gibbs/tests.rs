@@ -94,7 +94,14 @@ fn every_step_of_a_vector_leaves_its_law_as_it_is() {
             let (own, g) = (a(k), s.size.exp());
             let w = [g * own[0], g * own[1]];
             out.extend([own[0], own[1], dot(own, a((k + 1) % 3)), dot(own, a((k + 2) % 3)), s.size, g, s.intercept, s.intercept.powi(2)]);
-            out.extend([s.intercept * own[0], (0.3 * dot(&w, &s.h[..2])).tanh(), s.intercept * s.h[2], g * own[0], w[0].tanh(), w[1] * w[1]]);
+            out.extend([
+                s.intercept * own[0],
+                (0.3 * dot(&w, &s.h[..2])).tanh(),
+                s.intercept * s.h[2],
+                g * own[0],
+                w[0].tanh(),
+                w[1] * w[1],
+            ]);
             out.push((s.intercept * (w[0] + w[1])).tanh());
             out.push(side.directions.ln_density(&s.directions, INPUTS));
         };

@@ -82,8 +82,9 @@ impl Quadratic {
         for j in 0..self.dim {
             precision[j * self.dim + j] += if j < self.inputs { e } else { 1.0 / (intercept_sd * intercept_sd) };
         }
-        let (factor, _) = Cholesky::with_jitter(self.dim, &precision)
-            .map_err(|error| Error::Unfit(format!("a weight vector cannot be drawn ({error}): scale the columns, or use inference `hmc`")))?;
+        let (factor, _) = Cholesky::with_jitter(self.dim, &precision).map_err(|error| {
+            Error::Unfit(format!("a weight vector cannot be drawn ({error}): scale the columns, or use inference `hmc`"))
+        })?;
         Ok(factor)
     }
 
@@ -153,7 +154,14 @@ impl Quadratic {
     }
 
     /// The slice step of the length.
-    pub(super) fn stretch<R: Rng + ?Sized>(&self, base: &Base, directions: &Coupled, k: usize, vector: &mut Vector, rng: &mut R) -> Result<()> {
+    pub(super) fn stretch<R: Rng + ?Sized>(
+        &self,
+        base: &Base,
+        directions: &Coupled,
+        k: usize,
+        vector: &mut Vector,
+        rng: &mut R,
+    ) -> Result<()> {
         let p = self.inputs;
         let mut a = self.at(directions, k).to_vec();
         a.resize(self.dim, 0.0);

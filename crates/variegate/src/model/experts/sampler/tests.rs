@@ -71,7 +71,7 @@ fn joint<S: Sampler + Clone>(subjects: &[Subject<S>], seed: u64) {
 }
 
 fn calibrated<S: Sampler + Clone>(subjects: Vec<Subject<S>>, seed: u64) {
-    let effort = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, warm_up: 50, max_thin: 200, ..Default::default() };
+    let effort = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, warm_up: 50, max_thin: 120, ..Default::default() };
     for (k, subject) in subjects.into_iter().enumerate() {
         let report = calibration(&subject.unordered(), &effort, seed + k as u64, &mut |_| ()).unwrap();
         assert!(report.passed, "{report}");
@@ -98,7 +98,8 @@ fn two_ways_to_the_joint_law_agree() {
 fn draws_from_the_samplers_own_start_are_calibrated() {
     // three experts whose hyperparameters move forget too slowly to be judged by few sweeps
     let (mut gibbs, mut mh) = (gibbs_subjects(), mh_subjects());
-    (drop(gibbs.remove(4)), drop(mh.remove(3)));
+    drop(gibbs.remove(4));
+    drop(mh.remove(3));
     calibrated(gibbs, 50);
     calibrated(mh, 60);
 }
