@@ -31,6 +31,7 @@ use super::shape::Shape;
 use super::starts;
 use crate::data::{Dataset, Design};
 use crate::dist::PolyaGamma;
+use crate::linalg::wide;
 use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Coupled;
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
@@ -45,6 +46,8 @@ pub const MOST_COLUMNS: usize = 2000;
 const MOST_BYTES: usize = 2 << 30;
 /// Largest weight of a row: so many Polya-Gamma variables are drawn for it.
 const MOST_WEIGHT: f64 = 1e6;
+/// Sums of exponentials outside this range are computed in logarithms.
+const RANGE: std::ops::Range<f64> = 1e-200..1e200;
 /// Scores whose square is still finite.
 const LARGEST: f64 = 1e150;
 
@@ -138,9 +141,11 @@ pub struct Local {
     /// The expert behind each trial.
     #[serde(skip)]
     labels: Vec<u32>,
-    /// Scores of the gates, one column a gate.
+    /// Scores of the gates, one column a gate, and their exponentials.
     #[serde(skip)]
     gates: Vec<f64>,
+    #[serde(skip)]
+    exponentials: Vec<f64>,
 }
 
 /// Buffers of a visit.
@@ -165,7 +170,14 @@ impl Gibbs {
     }
 
     /// Labels of a block given the weights, and what they say of the experts.
-    fn visit_experts(&self, weights: &[f64], block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, rng: &mut Philox) -> Result<Stats> {
+    fn visit_experts(
+        &self,
+        weights: &[f64],
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+        rng: &mut Philox,
+    ) -> Result<Stats> {
         let (n, dim, experts, gates) = (block.rows(), self.shape.dim(), self.shape.experts, self.shape.gates());
         let columns = gates + experts;
         let Scratch { rows, scores, omega, linear, joint, behind, trials } = scratch;
@@ -178,13 +190,17 @@ impl Gibbs {
             lists.iter_mut().for_each(Vec::clear);
         }
         local.labels.clear();
-        local.gates.resize(n * gates, f64::NAN);
+        for columns in [&mut local.gates, &mut local.exponentials] {
+            columns.resize(n * gates, f64::NAN);
+        }
         let mut panel = self.design.panel(block.x, &mut rows.panel);
         panel.mul_t(weights, columns, scores);
         let mut ln_likelihood = 0.0;
         for (i, (&class, scores)) in block.y.classes().iter().zip(scores.chunks_exact(columns)).enumerate() {
             let (f, s) = scores.split_at(gates);
-            (0..gates).for_each(|k| local.gates[k * n + i] = f[k]);
+            for (k, &f) in f.iter().enumerate() {
+                (local.gates[k * n + i], local.exponentials[k * n + i]) = (f, f.exp());
+            }
             let weight = block.weight(i);
             if weight == 0.0 {
                 continue;
@@ -225,16 +241,30 @@ impl Gibbs {
     }
 
     /// What the labels say of a gate, after the one before it has moved.
-    fn visit_gate(&self, turn: usize, before: &[f64], block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, rng: &mut Philox) -> Result<Stats> {
+    fn visit_gate(
+        &self,
+        turn: usize,
+        before: &[f64],
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+        rng: &mut Philox,
+    ) -> Result<Stats> {
         let (n, dim, gates) = (block.rows(), self.shape.dim(), self.shape.gates());
-        let Scratch { rows, omega, linear, joint, .. } = scratch;
+        let Scratch { rows, scores: others, omega, linear, joint, .. } = scratch;
         let mut panel = self.design.panel(block.x, &mut rows.panel);
         if turn > 0 {
-            panel.mul_t(before, 1, &mut local.gates[(turn - 1) * n..turn * n]);
+            let moved = (turn - 1) * n..turn * n;
+            panel.mul_t(before, 1, &mut local.gates[moved.clone()]);
+            local.exponentials[moved.clone()].iter_mut().zip(&local.gates[moved]).for_each(|(e, f)| *e = f.exp());
         }
-        for buffer in [&mut *omega, &mut *linear] {
+        for buffer in [&mut *omega, &mut *linear, &mut *others] {
             buffer.clear();
             buffer.resize(n, 0.0);
+        }
+        for k in (0..gates).filter(|k| *k != turn) {
+            let column = &local.exponentials[k * n..(k + 1) * n];
+            wide(|| others.iter_mut().zip(column).for_each(|(o, e)| *o += e));
         }
         let mut labels = &local.labels[..];
         for i in 0..n {
@@ -245,9 +275,13 @@ impl Gibbs {
             let (own, later) = labels.split_at(weight as usize);
             labels = later;
             let chosen = own.iter().filter(|k| **k as usize == turn).count() as f64;
-            joint.clear();
-            joint.extend((0..gates).filter(|k| *k != turn).map(|k| local.gates[k * n + i]));
-            let others = log_sum_exp(joint);
+            let others = if RANGE.contains(&others[i]) {
+                others[i].ln()
+            } else {
+                joint.clear();
+                joint.extend((0..gates).filter(|k| *k != turn).map(|k| local.gates[k * n + i]));
+                log_sum_exp(joint)
+            };
             omega[i] = polya_gamma(weight as u32, local.gates[turn * n + i] - others, rng).ok_or_else(|| too_large(block, i))?;
             linear[i] = chosen - 0.5 * weight + omega[i] * others;
         }
@@ -408,7 +442,8 @@ impl Program for Gibbs {
         let mut rng = stream.rng();
         match ask {
             Ask::Slopes(weights) => {
-                let likelihood = rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows);
+                let likelihood =
+                    rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows);
                 Ok(Stats { likelihood, ..Stats::default() })
             }
             Ask::Experts(weights) => self.visit_experts(weights, block, local, scratch, &mut rng),

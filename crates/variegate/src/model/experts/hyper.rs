@@ -325,7 +325,8 @@ mod tests {
     fn sampling_leaves_the_joint_law_as_it_is() {
         let effort = InvarianceSettings { draws: 30_000, false_alarm_rate: 1e-4 };
         let shape = Shape::new(3, 2, 3, false);
-        let names = ["ln a1", "ln a2", "ln k", "ln o1", "ln o2", "ln gk", "squares", "a1 u", "a2 g", "k cos", "k cos'", "cos", "a1 a2", "tanh u"];
+        let names =
+            ["ln a1", "ln a2", "ln k", "ln o1", "ln o2", "ln gk", "squares", "a1 u", "a2 g", "k cos", "k cos'", "cos", "a1 a2", "tanh u"];
         let functions = |(law, point): &(Law, Vec<f64>), out: &mut Vec<f64>| {
             let mut product = [0.0; 2];
             for (i, side) in [&law.experts, &law.gates].into_iter().enumerate() {

@@ -73,7 +73,7 @@ impl Size {
     /// A draw of the logarithm of a length.
     pub fn sample<R: Rng + ?Sized>(&self, dim: usize, rng: &mut R) -> Result<f64> {
         Ok(match *self {
-            Size::Gamma { shape, rate } => Gamma::new(shape, rate)?.sample(rng).ln(),
+            Size::Gamma { shape, rate } => Gamma::new(shape, rate)?.sample_ln(rng),
             Size::Gaussian { sd } => sd.ln() + 0.5 * (2.0 * Gamma::new(0.5 * dim as f64, 1.0)?.sample(rng)).ln(),
         })
     }

@@ -146,7 +146,14 @@ impl Mh {
 
     /// Proposes a change, with what is to be added to the gain in log likelihood. Gives back the probability that it was accepted
     /// with, and whether it was.
-    fn propose(&self, state: &mut State, rows: &mut dyn Rows<Self>, change: Change<'_>, ln_other: f64, rng: &mut Philox) -> Result<(f64, bool)> {
+    fn propose(
+        &self,
+        state: &mut State,
+        rows: &mut dyn Rows<Self>,
+        change: Change<'_>,
+        ln_other: f64,
+        rng: &mut Philox,
+    ) -> Result<(f64, bool)> {
         // rows need not be asked about what the prior excludes
         if ln_other.is_nan() || ln_other == f64::NEG_INFINITY {
             return Ok((0.0, false));
@@ -225,7 +232,15 @@ impl Mh {
         Ok(probability)
     }
 
-    fn move_length(&self, state: &mut State, rows: &mut dyn Rows<Self>, gate: bool, k: usize, side: &Side, rng: &mut Philox) -> Result<f64> {
+    fn move_length(
+        &self,
+        state: &mut State,
+        rows: &mut dyn Rows<Self>,
+        gate: bool,
+        k: usize,
+        side: &Side,
+        rng: &mut Philox,
+    ) -> Result<f64> {
         let now = self.same(state, gate, k);
         let s = state.scales[usize::from(gate)][1].scale();
         let proposed = positive_normal(now.size.exp(), s, rng).ln();
@@ -267,14 +282,7 @@ fn normal(rng: &mut Philox) -> f64 {
 impl Sampler for Mh {
     fn at(&self, point: Vec<f64>, law: Law) -> State {
         let scales = || FIRST.map(|scale| ScaleAdapter::new(scale, TARGET, Rates::default()).expect("constants are in range"));
-        State {
-            point,
-            law,
-            learning: Learning::default(),
-            ln_likelihood: f64::NAN,
-            scales: [scales(), scales()],
-            news: News::default(),
-        }
+        State { point, law, learning: Learning::default(), ln_likelihood: f64::NAN, scales: [scales(), scales()], news: News::default() }
     }
 
     fn point(state: &State) -> &[f64] {

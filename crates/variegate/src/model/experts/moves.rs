@@ -99,7 +99,9 @@ mod tests {
     /// What else is kept of the experts can follow; exchanges happen where the order means something and where it does not.
     #[test]
     fn exchanges_are_told_of() {
-        for (experts, law) in [(5, law(|_| chain(AngularKind::Two, 1.0))), (3, law(|_| Directions::Uniform)), (1, law(|_| Directions::Uniform))] {
+        for (experts, law) in
+            [(5, law(|_| chain(AngularKind::Two, 1.0))), (3, law(|_| Directions::Uniform)), (1, law(|_| Directions::Uniform))]
+        {
             let shape = Shape::new(experts, 3, 1, true);
             let law = if experts == 5 { Law { gates: Side { directions: Directions::Uniform, ..law.gates }, ..law } } else { law };
             let mut rng = Stream::new(3, 0, Purpose::Check).rng();
@@ -109,7 +111,16 @@ mod tests {
                 heard += swaps(&shape, &law, &mut point, &mut rng, |i| shape.exchange(&mut followed, i, i + 1));
             }
             assert_eq!(point, followed);
-            assert!(if experts == 1 { heard == 0 } else if experts == 3 { heard == 60 } else { (20..100).contains(&heard) }, "{heard}");
+            assert!(
+                if experts == 1 {
+                    heard == 0
+                } else if experts == 3 {
+                    heard == 60
+                } else {
+                    (20..100).contains(&heard)
+                },
+                "{heard}"
+            );
         }
     }
 }

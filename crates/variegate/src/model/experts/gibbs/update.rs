@@ -21,6 +21,9 @@ use crate::linalg::{Cholesky, dot};
 use crate::prior::Coupled;
 use crate::{Error, Result};
 
+/// Below this a vector is too short to be computed with; only its length moves, on the scale of logarithms.
+const LEAST_LENGTH: f64 = 1e-150;
+
 /// What the rows say of one weight vector: Q (lower triangle, D×D) and h, the intercept last.
 pub(super) struct Quadratic {
     q: Vec<f64>,
@@ -79,8 +82,9 @@ impl Quadratic {
         for j in 0..self.dim {
             precision[j * self.dim + j] += if j < self.inputs { e } else { 1.0 / (intercept_sd * intercept_sd) };
         }
-        let (factor, _) = Cholesky::with_jitter(self.dim, &precision)
-            .map_err(|error| Error::Unfit(format!("a weight vector cannot be drawn ({error}): scale the columns, or use inference `hmc`")))?;
+        let (factor, _) = Cholesky::with_jitter(self.dim, &precision).map_err(|error| {
+            Error::Unfit(format!("a weight vector cannot be drawn ({error}): scale the columns, or use inference `hmc`"))
+        })?;
         Ok(factor)
     }
 
@@ -128,6 +132,9 @@ impl Quadratic {
     pub(super) fn turn<R: Rng + ?Sized>(&self, base: &Base, directions: &mut Coupled, k: usize, vector: &mut Vector, rng: &mut R) {
         let p = self.inputs;
         let length = vector.size.exp();
+        if length < LEAST_LENGTH {
+            return;
+        }
         let mut w: Vec<f64> = self.at(directions, k).iter().map(|a| length * a).collect();
         if self.dim > p {
             w.push(vector.intercept);
@@ -147,7 +154,14 @@ impl Quadratic {
     }
 
     /// The slice step of the length.
-    pub(super) fn stretch<R: Rng + ?Sized>(&self, base: &Base, directions: &Coupled, k: usize, vector: &mut Vector, rng: &mut R) -> Result<()> {
+    pub(super) fn stretch<R: Rng + ?Sized>(
+        &self,
+        base: &Base,
+        directions: &Coupled,
+        k: usize,
+        vector: &mut Vector,
+        rng: &mut R,
+    ) -> Result<()> {
         let p = self.inputs;
         let mut a = self.at(directions, k).to_vec();
         a.resize(self.dim, 0.0);

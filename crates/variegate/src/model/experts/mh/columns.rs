@@ -152,7 +152,14 @@ impl Mh {
     }
 
     /// Log likelihood of a block after a change, whose column is put aside.
-    pub(super) fn change(&self, point: &[f64], change: Option<&Change<'_>>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch) -> Likelihood {
+    pub(super) fn change(
+        &self,
+        point: &[f64],
+        change: Option<&Change<'_>>,
+        block: &Block<'_>,
+        local: &mut Local,
+        scratch: &mut Scratch,
+    ) -> Likelihood {
         let (n, gates, experts) = (block.rows(), self.shape.gates(), self.shape.experts);
         let mut asked = std::mem::take(&mut local.asked);
         let mut changed = None;
@@ -213,8 +220,7 @@ impl Mh {
                         }
                     };
                     let f: Vec<f64> = (0..gates).map(|k| score(k, scores)).collect();
-                    let joint: Vec<f64> =
-                        (0..experts).map(|k| f.get(k).copied().unwrap_or(0.0) + score(gates + k, scores)).collect();
+                    let joint: Vec<f64> = (0..experts).map(|k| f.get(k).copied().unwrap_or(0.0) + score(gates + k, scores)).collect();
                     log_sum_exp(&joint) - if gates > 0 { log_sum_exp(&f) } else { 0.0 }
                 };
         }

@@ -81,7 +81,6 @@ fn directions_have_the_moments_of_their_integrated_posterior() {
                 (summarise(&chains).mean - exact[i]) / mcse_mean(&chains)
             })
             .collect();
-        println!("{number}: {zs:.2?}");
         assert!(zs.iter().all(|z| z.abs() < 4.2), "{number}: {zs:?}");
     }
 }
