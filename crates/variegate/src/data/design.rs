@@ -14,6 +14,7 @@ mod map;
 mod moments;
 mod packed;
 mod paired;
+mod picked;
 mod polynomial;
 
 pub use blocks::{blocks_len, blocks_rows, runs};
@@ -228,31 +229,7 @@ impl Panel<'_> {
                 self.work.resize(self.work.len().max(n * dim), f64::NAN);
                 linalg::weighted_gram(rows, c, out, n, dim, self.work);
             }
-            Kind::Sparse { x, place, inverse, shift } => {
-                // Σc (u+b)(u+b)ᵀ = Σc uuᵀ + g bᵀ + b gᵀ + (Σc) bbᵀ, g = Σc u
-                self.work.clear();
-                self.work.resize(dim, 0.0);
-                let g = &mut self.work[..];
-                let mut row: Vec<(usize, f64)> = Vec::new();
-                let mut total = 0.0;
-                for (i, &c) in c[..n].iter().enumerate() {
-                    total += c;
-                    row.clear();
-                    for_scaled(x, i, place, inverse, |j, u| row.push((j, u)));
-                    for (at, &(j, u)) in row.iter().enumerate() {
-                        let cu = c * u;
-                        g[j] += cu;
-                        for &(l, v) in &row[..=at] {
-                            out[j * dim + l] += cu * v;
-                        }
-                    }
-                }
-                for i in 0..dim {
-                    for j in 0..=i {
-                        out[i * dim + j] += g[i] * shift[j] + shift[i] * g[j] + total * shift[i] * shift[j];
-                    }
-                }
-            }
+            Kind::Sparse { .. } => self.sparse_gram_add((0..n).zip(c.iter().copied()), out),
         }
     }
 

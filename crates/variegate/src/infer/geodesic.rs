@@ -68,6 +68,8 @@ pub struct Manifold<'a> {
     pub spheres: &'a [(usize, usize, usize)],
     /// Numbers in a point; those in no block are plain coordinates.
     pub len: usize,
+    /// Pace of each number: how far a step of length 1 goes there, the same for all of a row. None: 1 for all.
+    pub paces: &'a [f64],
 }
 
 /// What a transition did.
@@ -91,15 +93,33 @@ impl Manifold<'_> {
         }
     }
 
+    fn pace(&self, at: usize) -> f64 {
+        if self.paces.is_empty() { 1.0 } else { self.paces[at] }
+    }
+
     /// Spheres along great circles, all else straight on.
     fn flow(&self, position: &mut [f64], velocity: &mut [f64], step: f64) {
+        let straight = |position: &mut [f64], from: usize, to: usize| {
+            (from..to).for_each(|at| position[at] += step * self.pace(at) * velocity[at]);
+        };
         let mut done = 0;
         for &(offset, rows, dim) in self.spheres {
-            straight(&mut position[done..offset], &velocity[done..offset], step);
+            straight(position, done, offset);
             done = offset + rows * dim;
-            flow(&mut position[offset..done], &mut velocity[offset..done], dim, step);
         }
-        straight(&mut position[done..], &velocity[done..], step);
+        straight(position, done, self.len);
+        for &(offset, rows, dim) in self.spheres {
+            for at in (offset..offset + rows * dim).step_by(dim) {
+                flow(&mut position[at..at + dim], &mut velocity[at..at + dim], dim, step * self.pace(at));
+            }
+        }
+    }
+
+    /// Velocities after a push by the gradient.
+    fn kick(&self, velocity: &mut [f64], gradient: &[f64], half_step: f64) {
+        for (at, (v, g)) in velocity.iter_mut().zip(gradient).enumerate() {
+            *v += half_step * self.pace(at) * g;
+        }
     }
 
     fn check(&self) {
@@ -109,15 +129,8 @@ impl Manifold<'_> {
             done = offset + rows * dim;
         }
         assert!(done <= self.len, "sphere blocks reach beyond the point");
+        assert!(self.paces.is_empty() || self.paces.len() == self.len, "one pace a number");
     }
-}
-
-fn straight(position: &mut [f64], velocity: &[f64], step: f64) {
-    position.iter_mut().zip(velocity).for_each(|(x, v)| *x += step * v);
-}
-
-fn kick(velocity: &mut [f64], gradient: &[f64], half_step: f64) {
-    velocity.iter_mut().zip(gradient).for_each(|(v, g)| *v += half_step * g);
 }
 
 /// One transition with a number of leapfrog steps uniform on 1, ..., `max_steps`; leaves the target invariant.
@@ -148,14 +161,14 @@ pub fn transition<R: Rng + ?Sized>(
 
     let (mut at, mut slope, mut value_at) = (position.clone(), gradient.clone(), *value);
     for taken in 1..=steps {
-        kick(&mut velocity, &slope, 0.5 * step);
+        manifold.kick(&mut velocity, &slope, 0.5 * step);
         manifold.project(&at, &mut velocity);
         manifold.flow(&mut at, &mut velocity, step);
         value_at = target(&at, &mut slope)?;
         if !value_at.is_finite() || slope.iter().any(|g| !g.is_finite()) {
             return Ok(Outcome { accept_probability: 0.0, accepted: false, divergent: true, steps: taken });
         }
-        kick(&mut velocity, &slope, 0.5 * step);
+        manifold.kick(&mut velocity, &slope, 0.5 * step);
         manifold.project(&at, &mut velocity);
     }
     let error = energy(value_at, &velocity) - before;
@@ -231,7 +244,7 @@ mod tests {
     const MEAN: [f64; 3] = [0.48, 0.6, 0.64];
     const KAPPA: f64 = 3.0;
     /// One plain number before, the sphere, one plain number after: blocks may lie anywhere.
-    const MANIFOLD: Manifold<'static> = Manifold { spheres: &[(1, 1, 3)], len: 5 };
+    const MANIFOLD: Manifold<'static> = Manifold { spheres: &[(1, 1, 3)], len: 5, paces: &[] };
 
     /// vMF(mean, kappa) × N(1, 0.5²), and the last number leans on the direction, x₅ | a ~ N(2 a₁, 1).
     fn target(x: &[f64], gradient: &mut [f64]) -> Result<f64> {

@@ -1,5 +1,7 @@
 //! What the concentration of a mutual angular law is learned from.
 
+use serde::{Deserialize, Serialize};
+
 use super::mutual_angular::{AngularKind, MAX_KAPPA, MutualAngular};
 use super::rows;
 use crate::dist::{Concentration, inverse_mean, ln_surface};
@@ -10,7 +12,7 @@ use crate::linalg::dot;
 /// The log density is `-N ln S - sum_i L(kappa r_i) + kappa T`, where the sum is over the factors that are pulled anywhere, `r_i` is 1 (kind one,
 /// and a first factor that has a direction) or `|s|` (kind two), and `T` adds up the cosines of kind one,
 /// `-s'a/|s|`, or the products of kind two, `-s'a`. It is concave in `kappa`; its maximum solves `sum_i r_i A(kappa r_i) = T`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pulls {
     dim: usize,
     /// all factors, also the uniform ones
@@ -53,6 +55,12 @@ impl Pulls {
             }
             sum.iter_mut().zip(a).for_each(|(s, a)| *s += a);
         }
+    }
+
+    /// Takes in first directions that were left out: so many of them, whose cosines to where they point sum to `along`.
+    pub fn add_first(&mut self, count: usize, along: f64) {
+        self.unit += count;
+        self.total += along;
     }
 
     /// Log density of all sets taken in together, at another concentration: `O(K)` a set (kind one: `O(1)`).

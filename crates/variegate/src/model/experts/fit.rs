@@ -46,7 +46,8 @@ pub(super) fn schema(settings: &Settings, data: &Dataset<'_>) -> Result<(Schema,
         chosen => chosen,
     };
     let ones = settings.intercept != Intercept::None;
-    let scaling = Scaling { center: scale == Scale::Standard && ones, scale: scale == Scale::Standard, intercept: ones, drop_constant: false };
+    // centring moves nothing but the intercepts, which then speak of the mean row; sparse rows are centred without being filled
+    let scaling = Scaling { center: scale != Scale::None && ones, scale: scale == Scale::Standard, intercept: ones, drop_constant: false };
     let (mut design, _) = Design::fit(&data.x, data.weights.as_deref(), scaling);
     if scale == Scale::Maxabs {
         design.scale_to_largest(&data.x, data.weights.as_deref());

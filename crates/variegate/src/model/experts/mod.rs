@@ -115,7 +115,7 @@ impl Family for Experts {
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
         if state::kind(saved)? == posterior::SAVED {
-            return Ok(Box::new(ExpertsPosterior::load(saved)?));
+            return Ok(Box::new(ExpertsPosterior::read(saved)?));
         }
         Softmax.load(saved)
     }

@@ -138,7 +138,8 @@ impl ExpertsPosterior {
         }
     }
 
-    pub(super) fn load(saved: &[u8]) -> Result<Self> {
+    /// From bytes that [`Posterior::save`] made.
+    pub fn read(saved: &[u8]) -> Result<Self> {
         Ok(state::unseal(SAVED, saved)?)
     }
 

@@ -8,7 +8,7 @@ use super::posterior::{ExpertsPosterior, Origin};
 use super::settings::{Inference, as_word};
 use crate::diagnostics::{R_HAT_LIMIT, convergence, r_hat, summarise};
 use crate::linalg::dot;
-use crate::model::{NamedArray, Summary};
+use crate::model::{NamedArray, Posterior, Summary};
 use crate::prior::angular::{AngleSummary, Regulariser, angles};
 
 /// Figures of the angles on one side of a draw.

@@ -58,7 +58,7 @@ pub enum Scale {
     Auto,
     /// Centre and divide by the standard deviation.
     Standard,
-    /// Divide by the largest absolute value.
+    /// Centre and divide by the largest absolute value.
     Maxabs,
     /// Take columns as they are.
     None,
@@ -178,7 +178,7 @@ impl Default for Settings {
             scale: Scale::Auto,
             hyper: Hyper::Fixed,
             gate_bound: GateBound::Bohning,
-            max_steps: 10,
+            max_steps: 30,
             target_accept: 0.8,
             inner: 3,
             n_init: 5,
@@ -207,7 +207,7 @@ pub fn table() -> Vec<Setting> {
         setting(
             "prior",
             Kind::Word(&["gaussian", "mutual-angular", "mutual-angular-1", "determinantal"]),
-            "What keeps experts apart: nothing, a chain of directions (type II or I), or a determinant",
+            "What keeps experts apart: a chain of directions (type II or I) or a determinant; gaussian does not",
         ),
         setting(
             "inference",
