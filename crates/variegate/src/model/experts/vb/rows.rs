@@ -106,7 +106,7 @@ pub struct Stats {
     pub squares: Sum<Vec<f64>>,
     /// Sum of the shares of each expert.
     pub shares: Sum<Vec<f64>>,
-    /// Sum of the probabilities of each gate at the means.
+    /// Σ π(1 − π) of each gate, π its probability at the means.
     pub open: Sum<Vec<f64>>,
     /// Sum of the rows' weights.
     pub weight: Sum<f64>,
@@ -316,7 +316,7 @@ impl Vb {
                 match self.gate_bound {
                     GateBound::Bohning => {
                         for h in 0..k {
-                            stats.open.0[h] += count * row.open[h];
+                            stats.open.0[h] += count * row.open[h] * (1.0 - row.open[h]);
                             g[k * j + h] = count * (row.expert[h] - row.open[h] + 0.5 * row.gate[h]);
                         }
                         w.fill(0.5 * count);

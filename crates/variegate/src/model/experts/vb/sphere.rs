@@ -103,7 +103,7 @@ fn on_sphere(matrix: &mut [f64], b: &[f64]) -> Vec<f64> {
         y[lowest] = rest.max(0.0).sqrt().copysign(sign);
     } else {
         let mut nu = high;
-        for _ in 0..200 {
+        for _ in 0..100 {
             let square = length(nu);
             if square > 1.0 {
                 low = nu;
@@ -114,7 +114,7 @@ fn on_sphere(matrix: &mut [f64], b: &[f64]) -> Vec<f64> {
             let slope: f64 = values.iter().zip(&turned).map(|(d, b)| b * b / (d - least + nu).powi(3)).sum();
             let step = nu + (square.sqrt() - 1.0) * square / slope;
             let next = if step > low && step < high { step } else { 0.5 * (low + high) };
-            if (next - nu).abs() <= 1e-15 * nu || high - low <= 1e-15 * high {
+            if (next - nu).abs() <= 1e-14 * nu {
                 break;
             }
             nu = next;
@@ -128,10 +128,11 @@ fn on_sphere(matrix: &mut [f64], b: &[f64]) -> Vec<f64> {
 fn jacobi(a: &mut [f64], m: usize) -> Vec<f64> {
     let mut v = vec![0.0; m * m];
     (0..m).for_each(|i| v[i * m + i] = 1.0);
-    for _ in 0..60 {
+    for _ in 0..30 {
         let off: f64 = (0..m).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i * m + j] * a[i * m + j]).sum();
         let on: f64 = (0..m).map(|i| a[i * m + i] * a[i * m + i]).sum();
-        if off <= 1e-32 * on || off == 0.0 {
+        // what is left is second order in the eigenvalues
+        if off <= 1e-26 * on {
             break;
         }
         for p in 0..m {
