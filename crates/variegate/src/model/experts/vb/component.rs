@@ -17,8 +17,8 @@ const LN_KAPPA: (f64, f64) = (-6.907_755_278_982_137, 13.815_510_557_964_274);
 /// Range of ln r.
 const LN_SHAPE: (f64, f64) = (-9.2, 18.4);
 /// Products with R of one direction step.
-const PRODUCTS: usize = 12;
-/// Turns of direction, concentration and length.
+const PRODUCTS: usize = 8;
+/// Turns of concentration and length where the direction waits for the next visit.
 const ROUNDS: usize = 2;
 
 /// What is known of R.
@@ -95,10 +95,12 @@ pub fn update(factor: &mut Factor, evidence: &Evidence<'_>, prior: &Prior, pull:
         Curvature::Whole(gram) => (&gram[(d - 1) * d..], (0..p).map(|i| gram[i * d + i]).sum::<f64>()),
         Curvature::Along { sums, trace, .. } => (sums, trace),
     };
-    // 1/r₀'; nothing is profiled where there are no intercepts
+    // v and r₀ as means see them; nothing is profiled where there are no intercepts
+    let whole = evidence.mean_share + evidence.spread_share;
     let total = if bias { sums[p] } else { 0.0 };
-    let slack = if bias { 1.0 / (total + prior.precision) } else { 0.0 };
-    let sums = &sums[..p];
+    let slack = if bias { 1.0 / (whole * total + prior.precision) } else { 0.0 };
+    let sums: Vec<f64> = sums[..p].iter().map(|s| whole * s).collect();
+    let sums = &sums[..];
     let mut reduced = vec![0.0; rows * p];
     for (out, a) in reduced.chunks_exact_mut(p).zip(evidence.linear.chunks_exact(d)) {
         out.copy_from_slice(&a[..p]);
@@ -117,7 +119,7 @@ pub fn update(factor: &mut Factor, evidence: &Evidence<'_>, prior: &Prior, pull:
     match evidence.curvature {
         Curvature::Whole(gram) => {
             let mut image = vec![0.0; p];
-            for _ in 0..ROUNDS {
+            {
                 let moments = factor.moments();
                 let (b, c2, cq) = weights(&moments, evidence, &reduced, pull, slack);
                 let mut product = |v: &[f64], out: &mut [f64]| {
@@ -199,7 +201,8 @@ fn weights(moments: &Moments, evidence: &Evidence<'_>, reduced: &[f64], pull: &[
     let (a, rho) = (moments.along.mean, moments.along.rho);
     let b = reduced.iter().zip(pull).map(|(r, h)| a * (moments.size * r + h)).collect();
     let mean = (moments.size * a).powi(2);
-    (b, evidence.mean_share * mean + evidence.spread_share * moments.square * (1.0 - rho).max(0.0), mean * slack)
+    let c2 = evidence.mean_share * mean + evidence.spread_share * moments.square * (1.0 - rho).max(0.0);
+    (b, c2, mean * slack)
 }
 
 /// κ̂, then r and s, each at its best given the others.
@@ -240,7 +243,12 @@ fn concentration_and_length(factor: &mut Factor, evidence: &Evidence<'_>, prior:
 }
 
 /// Moves a direction so that `value` + reward rises: towards a target, ever shorter, then along the gradient.
-fn climb_rewarded(direction: &mut Vec<f64>, target: &[f64], reward: &mut Reward<'_>, mut value: impl FnMut(&[f64], Option<&mut [f64]>) -> f64) {
+fn climb_rewarded(
+    direction: &mut Vec<f64>,
+    target: &[f64],
+    reward: &mut Reward<'_>,
+    mut value: impl FnMut(&[f64], Option<&mut [f64]>) -> f64,
+) {
     let mut gradient = vec![0.0; direction.len()];
     let before = value(direction, Some(&mut gradient)) + reward(direction, Some(&mut gradient));
     let mut attempt = |step: f64, towards: &[f64]| {

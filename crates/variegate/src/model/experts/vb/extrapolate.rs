@@ -46,8 +46,7 @@ impl Memory {
         if m == 0 {
             return None;
         }
-        let differences: Vec<Vec<f64>> =
-            self.residuals.windows(2).map(|w| w[1].iter().zip(&w[0]).map(|(b, a)| b - a).collect()).collect();
+        let differences: Vec<Vec<f64>> = self.residuals.windows(2).map(|w| w[1].iter().zip(&w[0]).map(|(b, a)| b - a).collect()).collect();
         let mut gram = vec![0.0; m * m];
         for i in 0..m {
             for j in 0..=i {

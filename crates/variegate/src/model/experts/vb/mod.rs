@@ -14,7 +14,7 @@
 //! | `bounds.rs` | bounds of a row, and what they leave for updates |
 //! | `rows.rs` | the visit |
 //! | `factor.rs`, `side.rs`, `fit.rs` | q of a component, of experts or gates, of the mixture |
-//! | `component.rs`, `sphere.rs` | the best q of one component; its direction |
+//! | `step.rs`, `component.rs`, `sphere.rs` | the next q; the best one of a component; its direction |
 //! | `extrapolate.rs` | from the last steps to the next |
 
 mod bounds;
@@ -25,6 +25,7 @@ pub mod fit;
 mod rows;
 pub mod side;
 mod sphere;
+mod step;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +46,6 @@ use crate::prior::Directions;
 use crate::prior::angular::Regulariser;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
-use component::{Curvature, Evidence, Prior};
 use extrapolate::Memory;
 use side::Side;
 
@@ -109,9 +109,11 @@ pub struct State {
     pub shares: Vec<f64>,
     /// Whether the ascent has arrived.
     pub converged: bool,
+    /// Sweeps in a row that gained less than the tolerance.
+    still: u32,
     /// What the next sweep visits.
-    next: Fit,
-    /// Where `next` is an extrapolation: the plain step.
+    pub next: Fit,
+    /// Where `next` is more than the plain step: the plain step.
     plain: Option<Fit>,
     memory: Memory,
     /// ½Σ x̃x̃ᵀ, D×D: the curvature of Böhning's gate.
@@ -130,6 +132,7 @@ impl State {
             elbo: f64::NEG_INFINITY,
             shares: Vec::new(),
             converged: false,
+            still: 0,
             plain: None,
             memory: Memory::default(),
             gram: Vec::new(),
@@ -143,7 +146,9 @@ pub fn check(shape: &Shape) -> Result<()> {
     let (k, p) = (shape.experts + shape.gates(), shape.inputs);
     let numbers = if p <= MOST_EXPLICIT { packed_len(shape.dim()) } else { (2 + shape.rows()) * shape.dim() };
     if k.saturating_mul(numbers) > MOST_NUMBERS {
-        return Err(Error::Unfit(format!("{k} weight vectors over {p} columns are too many numbers for `vb`: choose fewer experts or columns")));
+        return Err(Error::Unfit(format!(
+            "{k} weight vectors over {p} columns are too many numbers for `vb`: choose fewer experts or columns"
+        )));
     }
     Ok(())
 }
@@ -233,7 +238,7 @@ impl Vb {
         } else if self.shape.gates() > 0 && self.gate_bound == GateBound::Bohning {
             let grams = rows.all(&Ask::Gram)?.grams.0;
             state.gram = vec![0.0; d * d];
-            unpack(&grams, d, 1, 0, 0.5, &mut state.gram);
+            step::unpack(&grams, d, 1, 0, 0.5, &mut state.gram);
         }
         Ok(())
     }
@@ -256,110 +261,6 @@ impl Vb {
             v = image;
         }
         Ok(1.01 * value)
-    }
-
-    /// One update of every component, from what the rows said of a fit.
-    fn update(&self, fit: &Fit, stats: &Stats, state: &State) -> Fit {
-        let mut next = fit.clone();
-        if stats.linear.0.is_empty() {
-            return next;
-        }
-        let (k, j, d) = (self.shape.experts, self.shape.rows(), self.shape.dim());
-        let (experts, gates) = stats.linear.0.split_at(k * j * d);
-        let (reward, gate_reward) = self.regularised.as_ref().map_or((0.0, 0.0), |r| (r.experts, r.gates));
-        let Fit { experts: expert_side, gates: gate_side } = &mut next;
-        rayon::join(
-            || self.update_side(expert_side, experts, stats, state, 0, (0.0, 1.0), 0.25, reward),
-            || {
-                let (shares, most) = match self.gate_bound {
-                    GateBound::Bohning => ((1.0 / k as f64, 1.0 - 1.0 / k as f64), 0.5),
-                    GateBound::Bouchard => ((0.0, 1.0), 0.25),
-                };
-                self.update_side(gate_side, gates, stats, state, k, shares, most, gate_reward);
-            },
-        );
-        if self.learn {
-            next.experts.learn();
-            next.gates.learn();
-        }
-        next
-    }
-
-    /// One update of every component of a side, each given the others as they are now.
-    fn update_side(
-        &self,
-        side: &mut Side,
-        linear: &[f64],
-        stats: &Stats,
-        state: &State,
-        first: usize,
-        (mean_share, spread_share): (f64, f64),
-        most: f64,
-        reward: f64,
-    ) {
-        let (p, d, curved) = (self.shape.inputs, self.shape.dim(), self.curved());
-        let count = side.factors.len();
-        if count == 0 {
-            return;
-        }
-        let width = linear.len() / count;
-        let prior =
-            Prior { inputs: p, width: d, shape: side.shape, rate: side.rate, precision: 1.0 / (self.intercept_sd * self.intercept_sd) };
-        let mut means = side.means();
-        let mut own = vec![0.0; if self.forms_grams() { d * d } else { 0 }];
-        for k in 0..count {
-            let at = first + k;
-            let curvature = if !self.forms_grams() {
-                // vectors of all components before this one
-                let from = first * self.shape.rows() * d + k * width;
-                Curvature::Along {
-                    along: &stats.along.0[from..from + width],
-                    sums: &stats.sums.0[at * d..(at + 1) * d],
-                    trace: stats.traces.0[at],
-                    square: stats.squares.0[at],
-                    // R ⪯ max w Σ xxᵀ, and no eigenvalue exceeds the trace
-                    most: (most * state.most).min(stats.traces.0[at]),
-                }
-            } else if at < curved {
-                unpack(&stats.grams.0, d, curved, at, 1.0, &mut own);
-                Curvature::Whole(&own)
-            } else {
-                Curvature::Whole(&state.gram)
-            };
-            let evidence = Evidence { linear: &linear[k * width..(k + 1) * width], curvature, mean_share, spread_share };
-            let pull = side.pull(&means, k);
-            if let (Some(rewards), true) = (&self.regularised, reward > 0.0) {
-                let mut directions = side.directions();
-                let dim = side.dim;
-                let mut gradient = vec![0.0; directions.len()];
-                let mut scratch = crate::prior::Scratch::default();
-                let mut value = |direction: &[f64], out: Option<&mut [f64]>| {
-                    let place = k * dim..(k + 1) * dim;
-                    directions[place.clone()].copy_from_slice(direction);
-                    let Some(out) = out else { return reward * rewards.angular.smoothed(&directions, dim) };
-                    gradient.fill(0.0);
-                    let value = rewards.angular.smoothed_gradient_add(&directions, dim, reward, &mut gradient, &mut scratch);
-                    sphere::add(out, 1.0, &gradient[place]);
-                    reward * value
-                };
-                component::update(&mut side.factors[k], &evidence, &prior, &pull, Some(&mut value));
-            } else {
-                component::update(&mut side.factors[k], &evidence, &prior, &pull, None);
-            }
-            let a = side.factors[k].moments().along.mean;
-            means[k * side.dim..(k + 1) * side.dim].iter_mut().zip(&side.factors[k].direction).for_each(|(m, v)| *m = a * v);
-        }
-    }
-}
-
-/// Both triangles of component c of paired Gram matrices, times a factor.
-fn unpack(grams: &[f64], d: usize, components: usize, c: usize, factor: f64, out: &mut [f64]) {
-    for i in 0..d {
-        for j in 0..=i {
-            let v = factor * grams.get((packed_len(i) + j) * components + c).copied().unwrap_or(0.0);
-            out[i * d + j] = v;
-            out[j * d + i] = v;
-        }
     }
 }
 
@@ -396,19 +297,20 @@ impl Program for Vb {
             let gain = objective - state.objective;
             (state.objective, state.elbo) = (objective, elbo);
             state.shares.clone_from(&stats.shares.0);
-            state.converged = !first && gain < self.tol * stats.weight.0;
-            let plain = self.update(&candidate, &stats, state);
-            let proposal = match self.extrapolate {
-                true => state.memory.propose(&candidate.coordinates(), plain.coordinates()).and_then(|at| plain.at(&at)),
-                false => None,
-            };
+            // an extrapolation may gain little on its way to more: twice in a row
+            state.still = if gain <= self.tol * stats.weight.0 { state.still + 1 } else { 0 };
+            state.converged = state.still > u32::from(self.extrapolate);
+            let (plain, bold) = self.step(&candidate, &stats, state);
+            if self.extrapolate {
+                let ahead = bold.unwrap_or_else(|| plain.clone());
+                let proposal = state.memory.propose(&candidate.coordinates(), ahead.coordinates()).and_then(|at| ahead.at(&at));
+                (state.next, state.plain) = (proposal.unwrap_or(ahead), Some(plain));
+            } else {
+                state.next = plain;
+            }
             state.q = candidate;
-            (state.next, state.plain) = match proposal {
-                Some(next) => (next, Some(plain)),
-                None => (plain, None),
-            };
         } else if let Some(plain) = state.plain.take() {
-            // the extrapolation went too far
+            // too far
             refused = true;
             state.next = plain;
             state.memory.clear();

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+use super::Vb;
 use super::bounds::{bouchard, log_odds};
 use super::fit::Fit;
-use super::Vb;
 use crate::data::X;
 use crate::data::design::{PanelScratch, packed_len};
 use crate::linalg::wide;
@@ -106,10 +106,12 @@ pub struct Stats {
     pub squares: Sum<Vec<f64>>,
     /// Sum of the shares of each expert.
     pub shares: Sum<Vec<f64>>,
+    /// Σ π(1 − π) of each gate, π its probability at the means.
+    pub open: Sum<Vec<f64>>,
     /// Sum of the rows' weights.
     pub weight: Sum<f64>,
 }
-merge_fields!(Stats, value, linear, grams, along, sums, traces, squares, shares, weight);
+merge_fields!(Stats, value, linear, grams, along, sums, traces, squares, shares, open, weight);
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
@@ -171,18 +173,21 @@ impl Vb {
         self.shape.experts + if fixed { 0 } else { self.shape.gates() }
     }
 
-    pub(super) fn visit_bound(&self, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch) -> Stats {
-        let (k, d, vectors, curved) = (self.shape.experts, self.shape.dim(), self.vectors(), self.curved());
-        let whole = self.forms_grams();
-        let mut stats = Stats { linear: Sum(vec![0.0; vectors * d]), shares: Sum(vec![0.0; k]), ..Stats::default() };
-        if whole {
-            stats.grams.0 = vec![0.0; packed_len(d) * curved];
-        } else {
-            stats.along.0 = vec![0.0; vectors * d];
-            stats.sums.0 = vec![0.0; curved * d];
-            stats.traces.0 = vec![0.0; curved];
-            stats.squares.0 = vec![0.0; curved];
+    /// What no rows say of q.
+    pub(super) fn no_rows(&self) -> Stats {
+        let (d, vectors, curved) = (self.shape.dim(), self.vectors(), self.curved());
+        let zeros = |n: usize| Sum(vec![0.0; n]);
+        let stats =
+            Stats { linear: zeros(vectors * d), shares: zeros(self.shape.experts), open: zeros(self.shape.gates()), ..Stats::default() };
+        if self.forms_grams() {
+            return Stats { grams: zeros(packed_len(d) * curved), ..stats };
         }
+        Stats { along: zeros(vectors * d), sums: zeros(curved * d), traces: zeros(curved), squares: zeros(curved), ..stats }
+    }
+
+    pub(super) fn visit_bound(&self, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch) -> Stats {
+        let (d, vectors, curved, whole) = (self.shape.dim(), self.vectors(), self.curved(), self.forms_grams());
+        let mut stats = self.no_rows();
         let n = block.rows();
         // sparse rows need no panel of their own
         let step = if matches!(block.x, X::Csr { .. }) && self.design.map.is_none() { n.max(1) } else { PANEL };
@@ -231,8 +236,7 @@ impl Vb {
         row: &mut Row,
         stats: &mut Stats,
     ) {
-        let (k, j, gates, vectors, curved) =
-            (self.shape.experts, self.shape.rows(), self.shape.gates(), self.vectors(), self.curved());
+        let (k, j, gates, vectors, curved) = (self.shape.experts, self.shape.rows(), self.shape.gates(), self.vectors(), self.curved());
         let whole = self.forms_grams();
         let classes = block.y.classes();
         let rows = scores.chunks_exact_mut(vectors).zip(slopes.chunks_exact_mut(vectors)).zip(curvatures.chunks_exact_mut(curved));
@@ -258,7 +262,8 @@ impl Vb {
                 }
             } else {
                 for e in 0..k {
-                    row.expert[e] = self.class_bound(view, e, &u[e * j..(e + 1) * j], norm, class as usize, &mut row.class, &mut row.contrast);
+                    row.expert[e] =
+                        self.class_bound(view, e, &u[e * j..(e + 1) * j], norm, class as usize, &mut row.class, &mut row.contrast);
                 }
             }
             // gate
@@ -311,6 +316,7 @@ impl Vb {
                 match self.gate_bound {
                     GateBound::Bohning => {
                         for h in 0..k {
+                            stats.open.0[h] += count * row.open[h] * (1.0 - row.open[h]);
                             g[k * j + h] = count * (row.expert[h] - row.open[h] + 0.5 * row.gate[h]);
                         }
                         w.fill(0.5 * count);

@@ -224,8 +224,7 @@ mod tests {
         let links = side.links(&means);
         assert!((links[0].0 - 1.0).abs() < 1e-9 && (links[1].0 - 1.135901928).abs() < 1e-9);
         assert!((side.chain(&means) + 7.766003245).abs() < 1e-9, "{}", side.chain(&means));
-        let expected =
-            [[1.646881244, -1.055841659, 0.48], [-2.440100987, 1.14, -1.52], [-0.520181603, -1.440000007, 0.0]];
+        let expected = [[1.646881244, -1.055841659, 0.48], [-2.440100987, 1.14, -1.52], [-0.520181603, -1.440000007, 0.0]];
         for (k, expected) in expected.iter().enumerate() {
             let pull = side.pull(&means, k);
             assert!(pull.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-8), "{k}: {pull:?}");
@@ -282,7 +281,9 @@ mod tests {
             side.learn();
             let best = side.terms(1.0);
             assert!(best > before && side.kappa > 0.1 && side.kappa < 100.0, "{}", side.kappa);
-            for (dk, da, db) in [(1e-3, 0.0, 0.0), (-1e-3, 0.0, 0.0), (0.0, 1e-3, 0.0), (0.0, -1e-3, 0.0), (0.0, 0.0, 1e-3), (0.0, 0.0, -1e-3)] {
+            for (dk, da, db) in
+                [(1e-3, 0.0, 0.0), (-1e-3, 0.0, 0.0), (0.0, 1e-3, 0.0), (0.0, -1e-3, 0.0), (0.0, 0.0, 1e-3), (0.0, 0.0, -1e-3)]
+            {
                 let mut other = side.clone();
                 other.kappa += dk;
                 other.shape += da;
