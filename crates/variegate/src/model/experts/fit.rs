@@ -112,8 +112,7 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
     let program: Box<dyn AnyProgram> = match settings.inference {
         Inference::Hmc => {
             let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric);
-            let anneal = settings.n_warmup / 2;
-            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric, anneal })
+            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric })
         }
         Inference::Gibbs => Box::new(Gibbs { design, shape, law, hyper, inner: settings.inner }),
         Inference::Mh => Box::new(Mh { design, shape, law, hyper }),

@@ -45,9 +45,6 @@ pub struct Hmc {
     pub target_accept: f64,
     /// In which coordinates trajectories run.
     pub metric: Metric,
-    /// Sweeps of the warm-up over which the likelihood grows in, from next to nothing to its full weight. Chains then begin at a
-    /// draw from the prior; without such sweeps, at a maximum of the likelihood.
-    pub anneal: u64,
 }
 
 /// State of the sampler between sweeps.
@@ -94,24 +91,12 @@ impl Hmc {
         rows.all(&Ask::Likelihood(Cow::Borrowed(&buffers.weights)))
     }
 
-    /// Weight of the likelihood in a sweep.
-    fn weight(&self, tick: Tick, rows: usize) -> f64 {
-        if !tick.warm_up || tick.sweep > self.anneal {
-            return 1.0;
-        }
-        // as much as ten rows at first, then by the same factor each sweep
-        let least = (10.0 / rows.max(10) as f64).ln();
-        (least * (1.0 - tick.sweep as f64 / (self.anneal + 1) as f64)).exp()
-    }
-
     /// Log density of a point from what the rows said of it, and its gradient.
     fn density(&self, law: &Law, point: &[f64], found: &Likelihood, gradient: &mut [f64], buffers: &mut Buffers) -> f64 {
         gradient.fill(0.0);
         self.shape.plain_gradient(&found.gradient.0, &mut buffers.slopes);
-        let beta = buffers.beta;
-        buffers.slopes.iter_mut().for_each(|s| *s *= beta);
         self.shape.pull_back(point, &buffers.slopes, gradient);
-        beta * found.value.0 + law.gradient_add(&self.shape, point, gradient, &mut buffers.prior)
+        found.value.0 + law.gradient_add(&self.shape, point, gradient, &mut buffers.prior)
     }
 
     /// Spheres of the manifold: where they begin, how many, in how many dimensions.
@@ -130,9 +115,10 @@ impl Hmc {
     fn paces(&self) -> Vec<f64> {
         let s = &self.shape;
         let mut out = vec![1.0; s.len()];
-        for (sizes, intercepts, dim, share) in
-            [(s.expert_sizes(), s.expert_intercepts(), s.expert_dim(), 1.0), (s.gate_sizes(), s.gate_intercepts(), s.inputs, 0.5)]
-        {
+        for (sizes, intercepts, dim, share) in [
+            (s.expert_sizes(), s.expert_intercepts(), s.expert_dim(), 1.0),
+            (s.gate_sizes(), s.gate_intercepts(), s.inputs, 0.5),
+        ] {
             let speed = share * (dim as f64).sqrt();
             out[sizes].fill((0.5 * speed).max(1.0));
             out[intercepts].fill(speed.max(1.0));
@@ -168,7 +154,7 @@ impl Hmc {
                 transition(manifold, &mut state.point, &mut value, &mut gradient, step, max_steps, target, rng)?
             }
             Some(frame) => {
-                let mut flat = frame.enter(shape, &state.point, buffers.beta, rng)?;
+                let mut flat = frame.enter(shape, &state.point, rng)?;
                 let (frame, mut lengths) = (&*frame, Vec::new());
                 let mut point = frame.leave(shape, &flat, &mut lengths);
                 value += frame.pull_back(shape, &point, &lengths, &mut gradient);
@@ -216,9 +202,8 @@ impl Hmc {
     }
 }
 
+#[derive(Default)]
 struct Buffers {
-    /// Weight of the likelihood.
-    beta: f64,
     plain: Vec<f64>,
     weights: Vec<f64>,
     slopes: Vec<f64>,
@@ -249,9 +234,6 @@ impl Program for Hmc {
     type Scratch = rows::Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        if self.anneal > 0 {
-            return self.state(self.law.sample(&self.shape, &mut stream.rng())?, self.law.clone());
-        }
         let point = starts::start(&self.shape, self.law.intercept_sd, stream, &mut |weights, gradient| {
             let found = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
             *gradient = found.gradient.0;
@@ -264,8 +246,7 @@ impl Program for Hmc {
 
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
         let mut rng = tick.stream.rng();
-        let beta = self.weight(tick, rows.shape().rows);
-        let mut buffers = Buffers { beta, plain: Vec::new(), weights: Vec::new(), slopes: Vec::new(), prior: PriorScratch::default() };
+        let mut buffers = Buffers::default();
         if state.slopes.is_empty() {
             let found = self.ask(rows, &state.point, &mut buffers)?;
             (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
@@ -348,7 +329,7 @@ impl Hmc {
         let mut gradient = vec![0.0; self.shape.len()];
         self.density(&state.law, &state.point, &here, &mut gradient, buffers);
         if let Some(frame) = &mut state.frame
-            && frame.learn(&self.shape, &state.point, &gradient, buffers.beta, sweep)
+            && frame.learn(&self.shape, &state.point, &gradient, sweep)
         {
             state.step.restart(state.step.final_step())?;
         }
@@ -364,11 +345,11 @@ impl Hmc {
             places.extend(s.expert_directions());
         }
         places.extend(s.gate_directions());
-        let mut now = buffers.beta * state.ln_likelihood + state.law.directions(s, &state.point);
+        let mut now = state.ln_likelihood + state.law.directions(s, &state.point);
         for at in places {
             state.point[at] = -state.point[at];
             let found = self.ask(rows, &state.point, buffers)?;
-            let then = buffers.beta * found.value.0 + state.law.directions(s, &state.point);
+            let then = found.value.0 + state.law.directions(s, &state.point);
             if (1.0 - rng.random::<f64>()).ln() < then - now {
                 now = then;
                 (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);

@@ -20,20 +20,16 @@ use crate::{Error, Result};
 pub const MOST_COLUMNS: usize = 512;
 /// Sweeps of the first window.
 const FIRST_WINDOW: u64 = 20;
-/// No number is lighter than a weak prior would make it.
-const LEAST_MASS: f64 = 0.02;
 
 /// The coordinates, and what was learned of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// C (p×p, lower triangle), or its diagonal.
     covariance: Vec<f64>,
-    /// c of experts and of gates, for the likelihood at its full weight.
+    /// c of experts and of gates.
     pull: [f64; 2],
-    /// Masses of lengths of experts and gates, and of their intercepts, at full weight.
+    /// Masses of lengths of experts and gates, and of their intercepts.
     mass: [f64; 4],
-    /// Weight of the likelihood that the factors were made for.
-    beta: f64,
     /// Sums of squared gradients in this window, by kind: directions of experts and gates, lengths, intercepts.
     sums: [f64; 6],
     count: f64,
@@ -58,11 +54,8 @@ impl Factor {
         let mut matrix: Vec<f64> = covariance.iter().map(|v| c * v).collect();
         (0..p).for_each(|j| matrix[j * p + j] += 1.0);
         let detail = |e| format!("{e}; look at the scale of the columns");
-        let (factor, _) = Cholesky::with_jitter(p, &matrix).map_err(|e| Error::Numerical {
-            what: "the covariance of the columns",
-            sweep: 0,
-            detail: detail(e),
-        })?;
+        let (factor, _) = Cholesky::with_jitter(p, &matrix)
+            .map_err(|e| Error::Numerical { what: "the covariance of the columns", sweep: 0, detail: detail(e) })?;
         Ok(Factor::Dense { lower: factor.lower(), inverse: factor.inverse_lower() })
     }
 
@@ -129,7 +122,7 @@ impl Frame {
             (0..p * p).map(|at| entry(at / p, at % p)).collect()
         };
         let mut out =
-            Self { covariance, pull: [0.0; 2], mass: [1.0; 4], beta: 1.0, sums: [0.0; 6], count: 0.0, until: FIRST_WINDOW, factors: None };
+            Self { covariance, pull: [0.0; 2], mass: [1.0; 4], sums: [0.0; 6], count: 0.0, until: FIRST_WINDOW, factors: None };
         // a logistic row has a curvature of about a tenth, and each expert has its share of rows
         let bend = 0.1 * n / shape.experts as f64;
         let spread = out.trace(p) / p as f64;
@@ -146,11 +139,9 @@ impl Frame {
         if self.covariance.len() == p { self.covariance.iter().sum() } else { (0..p).map(|j| self.covariance[j * p + j]).sum() }
     }
 
-    fn factors(&mut self, p: usize, beta: f64) -> Result<&[Factor; 2]> {
-        if self.factors.is_none() || self.beta != beta {
-            let of = |side: usize| Factor::new(&self.covariance, p, beta * self.pull[side]);
-            self.factors = Some([of(0)?, of(1)?]);
-            self.beta = beta;
+    fn factors(&mut self, p: usize) -> Result<&[Factor; 2]> {
+        if self.factors.is_none() {
+            self.factors = Some([Factor::new(&self.covariance, p, self.pull[0])?, Factor::new(&self.covariance, p, self.pull[1])?]);
         }
         self.factors.as_ref().ok_or_else(|| Error::Unfit("no factors".into()))
     }
@@ -159,18 +150,17 @@ impl Frame {
     pub fn paces(&self, shape: &Shape) -> Vec<f64> {
         let mut out = vec![1.0; shape.len()];
         for (range, mass) in kinds(shape)[2..].iter().zip(self.mass) {
-            // the prior's part of the mass is of the order of 1 at most
-            out[range.clone()].fill((self.beta * mass).max(LEAST_MASS).sqrt().recip());
+            out[range.clone()].fill(mass.sqrt().recip());
         }
         out
     }
 
-    /// Flat coordinates of a point, with lengths |y| drawn anew, for a likelihood of this weight.
-    pub fn enter<R: Rng + ?Sized>(&mut self, shape: &Shape, point: &[f64], beta: f64, rng: &mut R) -> Result<Vec<f64>> {
+    /// Flat coordinates of a point, with lengths |y| drawn anew.
+    pub fn enter<R: Rng + ?Sized>(&mut self, shape: &Shape, point: &[f64], rng: &mut R) -> Result<Vec<f64>> {
         let p = shape.inputs;
         let mut out = point.to_vec();
         let sides = [(shape.expert_directions(), shape.expert_dim()), (shape.gate_directions(), p)];
-        let factors = self.factors(p, beta)?;
+        let factors = self.factors(p)?;
         for ((range, dim), factor) in sides.into_iter().zip(factors) {
             let length = Gamma::new(0.5 * dim as f64, 0.5)?;
             for row in out[range.clone()].chunks_exact_mut(dim) {
@@ -226,9 +216,9 @@ impl Frame {
         value
     }
 
-    /// Takes in the gradient at a point (in the surrounding space) under a likelihood of this weight, during the warm-up. True at the end of a window: the
+    /// Takes in the gradient at a point (in the surrounding space) during the warm-up. True at the end of a window: the
     /// coordinates are others from then on.
-    pub fn learn(&mut self, shape: &Shape, point: &[f64], gradient: &[f64], beta: f64, sweep: u64) -> bool {
+    pub fn learn(&mut self, shape: &Shape, point: &[f64], gradient: &[f64], sweep: u64) -> bool {
         for (kind, range) in kinds(shape).into_iter().enumerate() {
             if range.is_empty() {
                 continue;
@@ -242,7 +232,7 @@ impl Frame {
                 }
                 _ => gradient[range.clone()].iter().map(|g| g * g).sum(),
             };
-            self.sums[kind] += square / (range.len() as f64 * beta);
+            self.sums[kind] += square / range.len() as f64;
         }
         self.count += 1.0;
         if sweep < self.until {
@@ -255,7 +245,8 @@ impl Frame {
             self.pull[side] = if spread > 0.0 { curvature / spread } else { 0.0 };
         }
         for (mass, sum) in self.mass.iter_mut().zip(&self.sums[2..]) {
-            *mass = sum / self.count;
+            // never lighter than a weak prior would make it
+            *mass = (sum / self.count).max(0.02);
         }
         (self.sums, self.count, self.factors) = ([0.0; 6], 0.0, None);
         self.until = 2 * sweep.max(FIRST_WINDOW);
