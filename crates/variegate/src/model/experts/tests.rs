@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::settings::{Inference, Prior, Settings};
 use super::*;
 use crate::data::{Classes, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
@@ -117,8 +116,10 @@ fn classes_sparse_rows_and_intercepts() {
             }
             let (a, b) = (run(&given, &data, 2), run(&given, &sparse, 2));
             let (p, q) = (a.posterior.predict(&data, "").unwrap(), b.posterior.predict(&sparse, "").unwrap());
-            // rounding grows along a trajectory and an ascent, but not in so few steps
-            assert!(p.probability.iter().zip(&q.probability).all(|(a, b)| (a - b).abs() < 1e-5), "{given:?}");
+            // rounding grows along a trajectory, but little in so few steps; the hundred quasi-Newton steps of a start let it grow more
+            let allowed = if matches!(inference, "hmc" | "mh") { 1e-5 } else { 1e-3 };
+            let worst = p.probability.iter().zip(&q.probability).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(worst < allowed, "{given:?}: {worst}");
         }
     }
 }
@@ -162,7 +163,11 @@ fn data_that_cannot_be_fitted_are_refused() {
     let mut weighted = Dataset::new(x()).with_target(classes(vec![0, 1, 0, 1], 2));
     weighted.weights = Some(vec![0.0, 1.0, 0.0, 1.0]);
     let said = model(&[]).prepare(&weighted).err().unwrap().to_string();
-    assert!(said.contains("class `0`"), "{said}");
+    assert!(said.contains("at least two classes"), "{said}");
+    let mut three = three;
+    three.weights = Some(vec![1.0, 1.0, 0.0, 1.0]);
+    let said = model(&[]).prepare(&three).err().unwrap().to_string();
+    assert!(said.contains("class `2`"), "{said}");
 }
 
 /// Separable classes, duplicated and constant columns, a row of zeros, more experts than rows: finite everywhere.
@@ -254,11 +259,4 @@ fn gaussian_weights_by_variational_bayes_are_the_tree_engine() {
     assert!(bound < -3.666658 && bound > -6.1569853 - 1e-4, "{bound}");
     assert_eq!(fitted.posterior.family(), "softmax");
     assert!(refused(&[("prior", json!("gaussian")), ("inference", json!("vb")), ("intercept", json!("none"))]).contains("intercept"));
-}
-
-#[test]
-fn systems_by_their_names() {
-    let of = |pairs: &[(&str, Value)]| -> Settings { resolve(NAME, &settings::table(), &settings(pairs)).unwrap() };
-    assert_eq!(of(&[]).prior, Prior::MutualAngular);
-    assert_eq!(of(&[]).inference, Inference::Hmc);
 }
