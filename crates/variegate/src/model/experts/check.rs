@@ -78,7 +78,16 @@ fn all<S: Sampler + Clone>(
 /// Geodesic Hamiltonian Monte Carlo.
 pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
     let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric);
-    Subject::new(settings, classes, |design, shape, law, hyper| Hmc { design, shape, law, hyper, max_steps, target_accept, metric })
+    Subject::new(settings, classes, |design, shape, law, hyper| Hmc {
+        design,
+        shape,
+        law,
+        hyper,
+        max_steps,
+        target_accept,
+        metric,
+        learn_until: 20,
+    })
 }
 
 /// Polya-Gamma Gibbs.

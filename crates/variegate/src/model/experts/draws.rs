@@ -48,7 +48,10 @@ pub(super) fn read(shape: &Shape, table: &Table, out: &mut Vec<f64>) -> Result<(
     let places: Vec<(usize, usize)> = PARTS.iter().filter_map(|name| table.find(name)).collect();
     let width: usize = places.iter().map(|(_, width)| width).sum();
     if width != shape.plain_len() {
-        return Err(Error::Unfit(format!("the draws have {width} weights, but the schema has {}: they belong to another model", shape.plain_len())));
+        return Err(Error::Unfit(format!(
+            "the draws have {width} weights, but the schema has {}: they belong to another model",
+            shape.plain_len()
+        )));
     }
     for row in table.values.chunks_exact(table.width()) {
         places.iter().for_each(|(at, width)| out.extend_from_slice(&row[*at..at + width]));

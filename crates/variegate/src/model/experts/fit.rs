@@ -68,7 +68,8 @@ pub(super) fn schema(settings: &Settings, data: &Dataset<'_>) -> Result<(Schema,
         warnings.push(format!("{} experts for {} rows: most will follow the prior", settings.experts, data.rows()));
     }
     if settings.prior == Prior::MutualAngularOne && settings.inference == Inference::Hmc && shape.expert_dim() == 2 {
-        warnings.push("in two dimensions the density of `mutual-angular-1` jumps, which lowers acceptance: `mutual-angular` does not".into());
+        warnings
+            .push("in two dimensions the density of `mutual-angular-1` jumps, which lowers acceptance: `mutual-angular` does not".into());
     }
     let probes = probes(&design, data);
     let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), counts, design, shape, probes };
@@ -95,7 +96,9 @@ pub(super) fn check(settings: &Settings, schema: &Schema, data: &Dataset<'_>) ->
     let shape = &schema.shape;
     if shape.len() > MOST_NUMBERS {
         let (k, c, p) = (shape.experts, shape.classes, shape.inputs);
-        return Err(Error::Unfit(format!("{k} experts over {c} classes and {p} columns are too many numbers: choose fewer experts or columns")));
+        return Err(Error::Unfit(format!(
+            "{k} experts over {c} classes and {p} columns are too many numbers: choose fewer experts or columns"
+        )));
     }
     match settings.inference {
         Inference::Gibbs => super::gibbs::check(shape, data),
@@ -112,7 +115,7 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
     let program: Box<dyn AnyProgram> = match settings.inference {
         Inference::Hmc => {
             let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric);
-            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric })
+            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: settings.n_warmup / 2 })
         }
         Inference::Gibbs => Box::new(Gibbs { design, shape, law, hyper, inner: settings.inner }),
         Inference::Mh => Box::new(Mh { design, shape, law, hyper }),

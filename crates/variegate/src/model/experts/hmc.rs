@@ -45,6 +45,8 @@ pub struct Hmc {
     pub target_accept: f64,
     /// In which coordinates trajectories run.
     pub metric: Metric,
+    /// Sweeps of the warm-up in which coordinates are still learned; the step size needs the rest to itself.
+    pub learn_until: u64,
 }
 
 /// State of the sampler between sweeps.
@@ -115,10 +117,9 @@ impl Hmc {
     fn paces(&self) -> Vec<f64> {
         let s = &self.shape;
         let mut out = vec![1.0; s.len()];
-        for (sizes, intercepts, dim, share) in [
-            (s.expert_sizes(), s.expert_intercepts(), s.expert_dim(), 1.0),
-            (s.gate_sizes(), s.gate_intercepts(), s.inputs, 0.5),
-        ] {
+        for (sizes, intercepts, dim, share) in
+            [(s.expert_sizes(), s.expert_intercepts(), s.expert_dim(), 1.0), (s.gate_sizes(), s.gate_intercepts(), s.inputs, 0.5)]
+        {
             let speed = share * (dim as f64).sqrt();
             out[sizes].fill((0.5 * speed).max(1.0));
             out[intercepts].fill(speed.max(1.0));
@@ -253,7 +254,8 @@ impl Program for Hmc {
         }
         if self.metric == Metric::Columns && state.frame.is_none() {
             let found = rows.all(&Ask::Gram)?;
-            state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, &state.point));
+            let squares = [self.law.experts.size.mean_square(self.shape.expert_dim()), self.law.gates.size.mean_square(self.shape.inputs)];
+            state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares));
         }
         if tick.warm_up && state.step.count() == 0 {
             self.first_step(state, rows, &mut buffers, &mut rng)?;
@@ -322,7 +324,7 @@ impl Hmc {
 
     /// Measures the curvature where the chain is; at the end of a window the coordinates change, and the step size begins anew.
     fn learn(&self, state: &mut State, sweep: u64, buffers: &mut Buffers) -> Result<()> {
-        if state.frame.is_none() {
+        if state.frame.is_none() || sweep > self.learn_until {
             return Ok(());
         }
         let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(state.slopes.clone()) };
@@ -360,3 +362,6 @@ impl Hmc {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

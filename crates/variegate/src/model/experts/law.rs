@@ -70,6 +70,14 @@ impl Size {
         }
     }
 
+    /// Mean of the squared length in `dim` dimensions.
+    pub fn mean_square(&self, dim: usize) -> f64 {
+        match *self {
+            Size::Gamma { shape, rate } => shape * (shape + 1.0) / (rate * rate),
+            Size::Gaussian { sd } => sd * sd * dim as f64,
+        }
+    }
+
     /// A draw of the logarithm of a length.
     pub fn sample<R: Rng + ?Sized>(&self, dim: usize, rng: &mut R) -> Result<f64> {
         Ok(match *self {

@@ -286,10 +286,15 @@ impl ExpertsPosterior {
         let mut out = vec![0.0; n * m];
         for from in (0..m).step_by(AT_ONCE) {
             let weights = self.weights(from..(from + AT_ONCE).min(m));
-            let found = self.for_rows(data, &weights, vec![Vec::new(); panels], |out: &mut Vec<(usize, usize, f64)>, first, number, i, gates, p| {
-                let y = classes.codes[first + i] as usize;
-                out.push((number, first + i, gates.iter().enumerate().map(|(k, g)| g * p[k * c + y]).sum::<f64>().ln()));
-            });
+            let found = self.for_rows(
+                data,
+                &weights,
+                vec![Vec::new(); panels],
+                |out: &mut Vec<(usize, usize, f64)>, first, number, i, gates, p| {
+                    let y = classes.codes[first + i] as usize;
+                    out.push((number, first + i, gates.iter().enumerate().map(|(k, g)| g * p[k * c + y]).sum::<f64>().ln()));
+                },
+            );
             for (number, i, ln) in found.into_iter().flatten() {
                 out[(from + number) * n + i] = ln;
             }

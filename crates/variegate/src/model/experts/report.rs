@@ -56,7 +56,8 @@ impl ExpertsPosterior {
         }
         let (theta, eta) = shape.plain_parts();
         let (k, p, gamma) = (shape.experts, shape.inputs, self.settings.gamma);
-        let experts = (0..self.draws()).into_par_iter().map(|i| Spread::of(&self.draw(i)[theta.clone()], shape.expert_dim(), gamma)).collect();
+        let experts =
+            (0..self.draws()).into_par_iter().map(|i| Spread::of(&self.draw(i)[theta.clone()], shape.expert_dim(), gamma)).collect();
         let gates = (0..self.draws()).into_par_iter().map(|i| {
             let mut eta = self.draw(i)[eta.clone()].to_vec();
             for j in 0..p {

@@ -83,7 +83,8 @@ pub fn maximise(
     value_tolerance: f64,
     ln_likelihood: &mut LnLikelihood<'_>,
 ) -> Result<Minimum> {
-    let settings = LbfgsSettings { memory: 10, max_iterations: iterations, gradient_tolerance: 1e-6, value_tolerance, ..LbfgsSettings::default() };
+    let settings =
+        LbfgsSettings { memory: 10, max_iterations: iterations, gradient_tolerance: 1e-6, value_tolerance, ..LbfgsSettings::default() };
     let (mut weights, mut slopes, mut plain_slopes) = (Vec::new(), Vec::new(), Vec::new());
     minimise(start, &settings, |plain, gradient| {
         shape.weights(plain, &mut weights);

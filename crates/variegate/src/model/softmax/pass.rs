@@ -296,7 +296,8 @@ impl Vb {
         scratch: &mut Scratch,
         mut f: impl FnMut(usize, PanelView<'_, '_>),
     ) {
-        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver, solved, .. } = scratch;
+        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver, solved, .. } =
+            scratch;
         walk.resize(layout);
         let (vectors, forms) = (layout.vectors(), layout.forms);
         let mut products = Products { projected, part, along, norm };

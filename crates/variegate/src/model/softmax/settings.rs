@@ -243,7 +243,8 @@ const NOT_OF_GIBBS: &[&str] = &[
     "folds",
 ];
 /// Settings of the variational fit alone, beside those of its starts and of the coding.
-const NOT_OF_MAP: &[&str] = &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "gate_precision", "a0", "b0", "bias_precision"];
+const NOT_OF_MAP: &[&str] =
+    &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "gate_precision", "a0", "b0", "bias_precision"];
 /// Settings of the sampler alone.
 const OF_GIBBS: &[&str] = &["n_chains", "n_warmup", "n_draws", "thin"];
 

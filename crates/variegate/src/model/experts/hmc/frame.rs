@@ -30,9 +30,8 @@ pub struct Frame {
     pull: [f64; 2],
     /// Masses of lengths of experts and gates, and of their intercepts.
     mass: [f64; 4],
-    /// Sums of squared gradients in this window, by kind: directions of experts and gates, lengths, intercepts.
-    sums: [f64; 6],
-    count: f64,
+    /// Mean squared gradients of the sweeps of this window, by kind: directions of experts and gates, lengths, intercepts.
+    seen: [Vec<f64>; 6],
     /// Sweep at which the window ends.
     until: u64,
     #[serde(skip)]
@@ -54,8 +53,11 @@ impl Factor {
         let mut matrix: Vec<f64> = covariance.iter().map(|v| c * v).collect();
         (0..p).for_each(|j| matrix[j * p + j] += 1.0);
         let detail = |e| format!("{e}; look at the scale of the columns");
-        let (factor, _) = Cholesky::with_jitter(p, &matrix)
-            .map_err(|e| Error::Numerical { what: "the covariance of the columns", sweep: 0, detail: detail(e) })?;
+        let (factor, _) = Cholesky::with_jitter(p, &matrix).map_err(|e| Error::Numerical {
+            what: "the covariance of the columns",
+            sweep: 0,
+            detail: detail(e),
+        })?;
         Ok(Factor::Dense { lower: factor.lower(), inverse: factor.inverse_lower() })
     }
 
@@ -109,8 +111,9 @@ fn kinds(shape: &Shape) -> [Range<usize>; 6] {
 }
 
 impl Frame {
-    /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature at a point.
-    pub fn new(shape: &Shape, gram: &[f64], rows: f64, point: &[f64]) -> Self {
+    /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature from the mean square lengths that the
+    /// prior gives experts and gates. It must not depend on where the chain is: a sweep would not leave the posterior as it is.
+    pub fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Self {
         let (p, d) = (shape.inputs, shape.dim());
         let n = rows.max(1.0);
         let covariance: Vec<f64> = if gram.len() == 2 * d {
@@ -121,13 +124,11 @@ impl Frame {
             let entry = |i: usize, j: usize| if j <= i { gram[i * d + j] / n - mean(i) * mean(j) } else { 0.0 };
             (0..p * p).map(|at| entry(at / p, at % p)).collect()
         };
-        let mut out =
-            Self { covariance, pull: [0.0; 2], mass: [1.0; 4], sums: [0.0; 6], count: 0.0, until: FIRST_WINDOW, factors: None };
+        let mut out = Self { covariance, pull: [0.0; 2], mass: [1.0; 4], seen: Default::default(), until: FIRST_WINDOW, factors: None };
         // a logistic row has a curvature of about a tenth, and each expert has its share of rows
         let bend = 0.1 * n / shape.experts as f64;
         let spread = out.trace(p) / p as f64;
-        for (side, (sizes, dim)) in [(shape.expert_sizes(), shape.expert_dim()), (shape.gate_sizes(), p)].into_iter().enumerate() {
-            let square = sizes.clone().map(|at| (2.0 * point[at]).exp().min(100.0)).sum::<f64>() / sizes.len().max(1) as f64;
+        for (side, (square, dim)) in squares.into_iter().zip([shape.expert_dim(), p]).enumerate() {
             out.pull[side] = bend * square / dim as f64;
             out.mass[side] = 1.0 + bend * square * spread;
             out.mass[2 + side] = 1.0 + bend;
@@ -232,24 +233,30 @@ impl Frame {
                 }
                 _ => gradient[range.clone()].iter().map(|g| g * g).sum(),
             };
-            self.sums[kind] += square / range.len() as f64;
+            self.seen[kind].push(square / range.len() as f64);
         }
-        self.count += 1.0;
         if sweep < self.until {
             return false;
         }
         let p = shape.inputs;
         let spread = self.trace(p) / p as f64;
+        // the median, because a chain on its way from its start sees slopes that it never meets again
+        let curvature = self.seen.each_mut().map(|seen| median(seen));
         for side in 0..2 {
-            let curvature = self.sums[side] / self.count;
-            self.pull[side] = if spread > 0.0 { curvature / spread } else { 0.0 };
+            self.pull[side] = if spread > 0.0 { curvature[side] / spread } else { 0.0 };
         }
-        for (mass, sum) in self.mass.iter_mut().zip(&self.sums[2..]) {
+        for (mass, curvature) in self.mass.iter_mut().zip(&curvature[2..]) {
             // never lighter than a weak prior would make it
-            *mass = (sum / self.count).max(0.02);
+            *mass = curvature.max(0.02);
         }
-        (self.sums, self.count, self.factors) = ([0.0; 6], 0.0, None);
+        self.seen.iter_mut().for_each(Vec::clear);
+        self.factors = None;
         self.until = 2 * sweep.max(FIRST_WINDOW);
         true
     }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

@@ -1,14 +1,15 @@
-//! Gibbs and random-walk sampling under every prior: the checks of a sampler, a posterior integrated by other means, and chains that
+//! Hamiltonian, Gibbs and random-walk sampling under every prior: the checks of a sampler, a posterior integrated by other means, and chains that
 //! neither threads nor stops change.
 
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::super::check::{Subject, gibbs, mh};
+use super::super::check::{Subject, gibbs, hmc, mh};
 use super::super::gibbs::Gibbs;
+use super::super::hmc::Hmc;
 use super::super::law::{Law, Side, Size};
 use super::super::mh::Mh;
-use super::super::settings::{Hyper, Settings, table};
+use super::super::settings::{Hyper, Metric, Settings, table};
 use super::super::shape::Shape;
 use super::super::simulate;
 use super::*;
@@ -55,6 +56,25 @@ fn mh_subjects() -> Vec<Subject<Mh>> {
     ]
 }
 
+/// Both kinds of coordinates under every prior, with trajectories of so many steps at most.
+fn hmc_subjects(steps: u32) -> Vec<Subject<Hmc>> {
+    let short = |metric: &str| [("metric", json!(metric)), ("max_steps", json!(steps))];
+    let with = |metric: &str, others: &[(&'static str, Value)]| [&short(metric)[..], others].concat();
+    let sample = ("hyper", json!("sample"));
+    vec![
+        hmc(&under("mutual-angular", &with("columns", &[])), 2),
+        hmc(&under("mutual-angular", &with("sphere", &[])), 3),
+        hmc(&under("mutual-angular-1", &with("columns", &[("intercept", json!("none"))])), 3),
+        hmc(&under("mutual-angular-1", &with("sphere", &[])), 2),
+        hmc(&under("determinantal", &with("columns", &[("intercept", json!("augment"))])), 2),
+        hmc(&under("determinantal", &with("sphere", &[])), 2),
+        hmc(&under("gaussian", &with("columns", &[])), 2),
+        hmc(&under("gaussian", &with("sphere", &[])), 3),
+        hmc(&settings(&with("columns", &[("experts", json!(1)), sample.clone()])), 2),
+        hmc(&under("mutual-angular", &with("columns", &[sample])), 2),
+    ]
+}
+
 fn invariance<S: Sampler + Clone>(subjects: &[Subject<S>], draws: u64, seed: u64) {
     for (k, subject) in subjects.iter().enumerate() {
         let report = sweep_invariance(subject, &InvarianceSettings { draws, ..Default::default() }, seed + k as u64, &mut |_| ()).unwrap();
@@ -86,6 +106,24 @@ fn one_gibbs_sweep_leaves_the_joint_law_as_it_is() {
 #[test]
 fn one_random_walk_sweep_leaves_the_joint_law_as_it_is() {
     invariance(&mh_subjects(), 10_000, 20);
+}
+
+#[test]
+fn one_hamiltonian_sweep_leaves_the_joint_law_as_it_is() {
+    // the errors of short trajectories are as large as those of long ones
+    invariance(&hmc_subjects(4), 10_000, 70);
+}
+
+#[test]
+fn two_ways_to_the_joint_law_agree_for_trajectories() {
+    joint(&hmc_subjects(4), 80);
+}
+
+#[test]
+fn draws_of_trajectories_are_calibrated() {
+    let mut subjects = hmc_subjects(30);
+    drop(subjects.pop());
+    calibrated(subjects, 90);
 }
 
 #[test]
@@ -121,15 +159,31 @@ fn sample(program: &impl Program, data: &Dataset<'_>, (warm_up, draws): (u64, u6
     memory
 }
 
-/// Expectations by enumeration of signs and Gauss-Laguerre quadrature of lengths; ten comparisons, false alarm below 1e-3.
+/// Expectations by enumeration of signs and Gauss-Laguerre quadrature of lengths; twenty comparisons, false alarm below 2e-3.
 #[test]
 fn moments_on_a_line_are_those_integrated() {
     let (data, shape, law) = line();
     let design = Design::identity(1, false);
     let (hyper, inner) = (Hyper::Fixed, 3);
     let gibbs = Gibbs { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper, inner };
-    let mh = Mh { design, shape, law, hyper };
-    let runs = [("gibbs", sample(&gibbs, &data, (50, 4_000), 1)), ("mh", sample(&mh, &data, (200, 12_000), 2))];
+    let hmc = |metric| Hmc {
+        design: design.clone(),
+        shape: shape.clone(),
+        law: law.clone(),
+        hyper,
+        max_steps: 10,
+        target_accept: 0.8,
+        metric,
+        learn_until: 100,
+    };
+    let (flat, sphere) = (hmc(Metric::Columns), hmc(Metric::Sphere));
+    let mh = Mh { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper };
+    let runs = [
+        ("hmc", sample(&flat, &data, (200, 4_000), 3)),
+        ("geodesic", sample(&sphere, &data, (200, 4_000), 4)),
+        ("gibbs", sample(&gibbs, &data, (50, 4_000), 1)),
+        ("mh", sample(&mh, &data, (200, 12_000), 2)),
+    ];
     for (name, memory) in runs {
         let of = |f: &dyn Fn(&[f64], &[f64]) -> f64, exact: f64| {
             let chains: Vec<Vec<f64>> = memory
@@ -199,6 +253,11 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
         let law = Law::new(&settings, &shape);
         if classes == 2 {
             threads_and_stops(&Gibbs { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper, inner: 2 }, &data);
+        }
+        let (max_steps, target_accept) = (5, 0.8);
+        for metric in [Metric::Columns, Metric::Sphere] {
+            let (design, shape, law) = (design.clone(), shape.clone(), law.clone());
+            threads_and_stops(&Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: 20 }, &data);
         }
         threads_and_stops(&Mh { design, shape, law, hyper }, &data);
     }
