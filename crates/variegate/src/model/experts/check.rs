@@ -77,7 +77,7 @@ fn all<S: Sampler + Clone>(
 
 /// Geodesic Hamiltonian Monte Carlo.
 pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
-    let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric);
+    let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric.decide(2));
     Subject::new(settings, classes, |design, shape, law, hyper| Hmc {
         design,
         shape,

@@ -80,6 +80,8 @@ pub enum Hyper {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
+    /// `Columns` for 30 inputs or more, else `Sphere`: near the origin flat coordinates bend, and few dimensions come near it.
+    Auto,
     /// Flat ones that know how columns hang together.
     Columns,
     /// Along great circles of the spheres of directions.
@@ -192,7 +194,7 @@ impl Default for Settings {
             gate_bound: GateBound::Bohning,
             max_steps: 30,
             target_accept: 0.8,
-            metric: Metric::Columns,
+            metric: Metric::Auto,
             inner: 3,
             n_init: 5,
             max_iter: 1000,
@@ -257,8 +259,8 @@ pub fn table() -> Vec<Setting> {
         setting("target_accept", Kind::Number { above: 0.0, most: 0.999 }, "Inference hmc: acceptance the step size aims at"),
         setting(
             "metric",
-            Kind::Word(&["columns", "sphere"]),
-            "Inference hmc: trajectories in coordinates that know how columns hang together, or along great circles",
+            Kind::Word(&["auto", "columns", "sphere"]),
+            "Inference hmc: trajectories in coordinates that know how columns hang together, or along great circles; auto goes by size",
         ),
         setting("inner", Kind::Integer { least: 1, most: 1000 }, "Inference gibbs: updates of each expert within a sweep"),
         setting("n_init", Kind::Integer { least: 1, most: 10_000 }, "Ascents of vb, pr and map from different starts"),
@@ -267,6 +269,17 @@ pub fn table() -> Vec<Setting> {
     ];
     all.extend(SAMPLING);
     all
+}
+
+impl Metric {
+    /// `Auto` decided, for so many inputs.
+    pub fn decide(self, inputs: usize) -> Self {
+        match self {
+            Metric::Auto if inputs >= 30 => Metric::Columns,
+            Metric::Auto => Metric::Sphere,
+            chosen => chosen,
+        }
+    }
 }
 
 impl Settings {
