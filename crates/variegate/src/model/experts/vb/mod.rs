@@ -6,8 +6,8 @@
 //!
 //! with lower bounds of the experts' and gate's expectations (`bounds.rs`) and of the normalisers of the directions' chain (`side.rs`): below the
 //! log evidence, and never falling. With posterior regularisation directions are independent, and λ₁Ω(â) + λ₂Ω(ê) is added.
-//! A sweep is one visit to the rows, then an update of every component (`component.rs`); then an extrapolation, which the next visit accepts
-//! if the objective has risen. A state holds the best q with its objective, and the candidate that is to be visited next.
+//! A sweep is one visit to the rows, then an update of every component (`component.rs`), lengthened; the next visit accepts it if the
+//! objective has risen, else the plain update takes its place. A state holds the best q with its objective, and the candidate that is to be visited next.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -15,13 +15,13 @@
 //! | `rows.rs` | the visit |
 //! | `factor.rs`, `side.rs`, `fit.rs` | q of a component, of experts or gates, of the mixture |
 //! | `step.rs`, `component.rs`, `sphere.rs` | the next q; the best one of a component; its direction |
-//! | `extrapolate.rs` | from the last steps to the next |
+//! | `relax.rs` | longer steps, as long as they pay |
 
 mod bounds;
 pub mod component;
-mod extrapolate;
 pub mod factor;
 pub mod fit;
+mod relax;
 mod rows;
 pub mod side;
 mod sphere;
@@ -46,7 +46,7 @@ use crate::prior::Directions;
 use crate::prior::angular::Regulariser;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
-use extrapolate::Memory;
+use relax::Relaxation;
 use side::Side;
 
 /// Largest p for which Gram matrices are formed.
@@ -90,8 +90,8 @@ pub struct Vb {
     pub learn: bool,
     /// The ascent ends when a sweep gains less than this for each row.
     pub tol: f64,
-    /// Whether steps are extrapolated.
-    pub extrapolate: bool,
+    /// Whether steps may be bold and lengthened.
+    pub hasten: bool,
     /// Largest p for which Gram matrices are formed.
     pub most_explicit: usize,
 }
@@ -115,7 +115,8 @@ pub struct State {
     pub next: Fit,
     /// Where `next` is more than the plain step: the plain step.
     plain: Option<Fit>,
-    memory: Memory,
+    /// How far steps are lengthened.
+    relaxation: Relaxation,
     /// ½Σ x̃x̃ᵀ, D×D: the curvature of Böhning's gate.
     gram: Vec<f64>,
     /// Bound of the largest eigenvalue of Σ xxᵀ, where Gram matrices are not formed.
@@ -134,7 +135,7 @@ impl State {
             converged: false,
             still: 0,
             plain: None,
-            memory: Memory::default(),
+            relaxation: Relaxation::default(),
             gram: Vec::new(),
             most: 0.0,
         }
@@ -182,7 +183,7 @@ impl Vb {
             regularised,
             learn: settings.hyper == Hyper::Ml,
             tol: settings.tol,
-            extrapolate: true,
+            hasten: true,
             most_explicit: MOST_EXPLICIT,
         }
     }
@@ -297,14 +298,14 @@ impl Program for Vb {
             let gain = objective - state.objective;
             (state.objective, state.elbo) = (objective, elbo);
             state.shares.clone_from(&stats.shares.0);
-            // an extrapolation may gain little on its way to more: twice in a row
+            // a step that is too long may gain little, and the next one more: twice in a row
             state.still = if gain <= self.tol * stats.weight.0 { state.still + 1 } else { 0 };
-            state.converged = state.still > u32::from(self.extrapolate);
+            state.converged = state.still > u32::from(self.hasten);
             let (plain, bold) = self.step(&candidate, &stats, state);
-            if self.extrapolate {
+            if self.hasten {
                 let ahead = bold.unwrap_or_else(|| plain.clone());
-                let proposal = state.memory.propose(&candidate.coordinates(), ahead.coordinates()).and_then(|at| ahead.at(&at));
-                (state.next, state.plain) = (proposal.unwrap_or(ahead), Some(plain));
+                let beyond = state.relaxation.beyond(&candidate.coordinates(), &ahead.coordinates()).and_then(|at| ahead.at(&at));
+                (state.next, state.plain) = (beyond.unwrap_or(ahead), Some(plain));
             } else {
                 state.next = plain;
             }
@@ -313,7 +314,7 @@ impl Program for Vb {
             // too far
             refused = true;
             state.next = plain;
-            state.memory.clear();
+            state.relaxation.reset();
         } else if self.forms_grams() || state.most.is_infinite() || objective >= state.objective - 1e-9 * state.objective.abs() {
             // a plain step cannot fall but by rounding: as high as numbers go
             state.converged = true;

@@ -11,11 +11,11 @@ use crate::model::experts::settings::GateBound;
 
 /// Turns that all components take between two visits: directions pull at each other, which costs no visit.
 const PASSES: usize = 5;
-/// Curvature of a gate where a step may be bold, as a part of ½: this many times the mean of π(1 − π). Two gates that
-/// move against each other need 4.
-const BOLD: f64 = 4.0;
+/// Curvature of a gate where a step may be bold, as a part of ½: this many times the mean of π(1 − π). At 2 it is that of the gate alone, at 4
+/// that of two gates which move against each other; the ascent was fastest in between.
+const BOLD: f64 = 3.0;
 /// The least part: a gate that is never open would have none.
-const LEAST_BOLD: f64 = 0.02;
+const LEAST_BOLD: f64 = 1e-4;
 
 impl Vb {
     /// The next step from a fit, given what the rows said of it: every component at its best in turn. Where the gate's bound has a fixed
@@ -44,7 +44,7 @@ impl Vb {
             }
             next
         };
-        let dares = self.extrapolate && !state.gram.is_empty() && stats.weight.0 > 0.0;
+        let dares = self.hasten && !state.gram.is_empty() && stats.weight.0 > 0.0;
         let gate = |bold| update(&fit.gates, gates, k, shares, most, gate_reward, bold);
         let (experts, (gates, bold)) =
             rayon::join(|| update(&fit.experts, experts, 0, (0.0, 1.0), 0.25, reward, false), || (gate(false), dares.then(|| gate(true))));

@@ -48,7 +48,7 @@ fn no_step_goes_down() {
     for (name, program) in kinds(4) {
         let data = dataset(50, 4, program.shape.classes);
         for most_explicit in [MOST_EXPLICIT, 0] {
-            let program = Vb { extrapolate: false, tol: 0.0, most_explicit, ..program.clone() };
+            let program = Vb { hasten: false, tol: 0.0, most_explicit, ..program.clone() };
             with_chain(&program, &data, 16, 9, |chain| {
                 let mut first = f64::NAN;
                 for sweep in 0..25 {
@@ -108,7 +108,7 @@ fn the_top_is_stationary() {
         let data = dataset(30, 2, program.shape.classes);
         let program = Vb { tol: 1e-13, ..program };
         with_chain(&program, &data, 16, 4, |chain| {
-            for _ in 0..2000 {
+            for _ in 0..5000 {
                 if chain.advance(false).unwrap().converged {
                     break;
                 }

@@ -15,9 +15,9 @@ fn sparse(n: usize, p: usize, x: &[f64]) -> Matrix<'static> {
     Matrix::Csr { rows: n, cols: p, indptr: indptr.into(), indices: indices.into(), values: values.into() }
 }
 
-/// After some plain sweeps: extrapolation magnifies rounding. Searches along a line end to 1e-8, where rounding decides.
+/// After some plain sweeps: longer ones magnify rounding. Searches along a line end to 1e-8, where rounding decides.
 fn objective(program: &Vb, data: &Dataset<'_>, block_rows: usize, sweeps: usize) -> f64 {
-    let program = &Vb { extrapolate: false, ..program.clone() };
+    let program = &Vb { hasten: false, ..program.clone() };
     with_chain(program, data, block_rows, 5, |chain| {
         (0..sweeps).for_each(|_| drop(chain.advance(false).unwrap()));
         chain.global.objective

@@ -60,7 +60,7 @@ fn program(experts: usize, classes: usize, p: usize, bias: bool) -> Vb {
         regularised: None,
         learn: false,
         tol: 1e-12,
-        extrapolate: true,
+        hasten: true,
         most_explicit: MOST_EXPLICIT,
     }
 }
