@@ -298,7 +298,7 @@ fn climb(f: impl Fn(f64) -> f64, x: f64, (low, high): (f64, f64)) -> f64 {
     loop {
         let next = (best + sign * step).clamp(low, high);
         let value = f(next);
-        if next == best || !(value > top) {
+        if next == best || value.is_nan() || value <= top {
             *(if sign > 0.0 { &mut b } else { &mut a }) = next;
             break;
         }
