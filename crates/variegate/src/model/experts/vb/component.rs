@@ -298,13 +298,14 @@ fn climb(f: impl Fn(f64) -> f64, x: f64, (low, high): (f64, f64)) -> f64 {
     loop {
         let next = (best + sign * step).clamp(low, high);
         let value = f(next);
-        if next == best || value.is_nan() || value <= top {
+        if next != best && value > top {
+            *(if sign > 0.0 { &mut a } else { &mut b }) = best;
+            (best, top) = (next, value);
+            step *= 2.0;
+        } else {
             *(if sign > 0.0 { &mut b } else { &mut a }) = next;
             break;
         }
-        *(if sign > 0.0 { &mut a } else { &mut b }) = best;
-        (best, top) = (next, value);
-        step *= 2.0;
     }
     // Brent: parabolas through the three best points, golden sections where these do not help
     let (mut second, mut third) = ((best, top), (best, top));

@@ -55,8 +55,8 @@ pub fn maximise(start: &[f64], b: &[f64], most: usize, mut product: impl FnMut(&
                 add(&mut next, -c, v);
             }
         }
-        let length = normalise(&mut next);
-        if length.is_nan() || length <= 1e-10 * before {
+        let left = normalise(&mut next);
+        if left.is_nan() || left <= 1e-10 * before {
             break;
         }
         let mut image = vec![0.0; n];
