@@ -1,8 +1,9 @@
-"""NUTS of NumPyro on the posterior that `variegate fit experts` samples: same rows, same prior, experts' labels summed out.
+"""NUTS of NumPyro on the posterior that `variegate fit experts` samples: same rows, same prior, labels summed out.
 
     python bench/experts_numpyro.py TRAIN TEST --experts 5 --warmup 500 --draws 1000 --chains 2
 
-Weights are plain vectors here, as NUTS has no spheres: a vector of length g in direction a has the density of a and g over g^(p-1).
+Weights are plain vectors here, as NUTS has no spheres: a vector of length g in direction a has the density of a and g
+over g^(p-1).
 Prints one JSON object with effective draws a second of sampling, chains one after the other on one core.
 """
 
@@ -87,8 +88,8 @@ def main():
     k, p = options.experts, X.shape[1]
 
     def potential(q):
-        prior = side(q["W"], 0.5 * p) + side(q["H"], 0.5 * p) - 0.5 * (jnp.sum(q["b"] ** 2) + jnp.sum(q["c"] ** 2)) / 25.0
-        return -(jnp.sum(row_likelihood(q, X, y)) + prior)
+        intercepts = -0.5 * (jnp.sum(q["b"] ** 2) + jnp.sum(q["c"] ** 2)) / 25.0
+        return -(jnp.sum(row_likelihood(q, X, y)) + side(q["W"], 0.5 * p) + side(q["H"], 0.5 * p) + intercepts)
 
     rng = np.random.default_rng(1)
     likelihood, predictions, seconds, warm, steps = [], [], 0.0, 0.0, 0
@@ -128,7 +129,11 @@ def main():
         "warm_seconds": warm,
         "draw_seconds": seconds,
         "steps_a_draw": steps / (options.chains * options.draws),
-        "log_likelihood": {"mean": float(likelihood.mean()), "ess": of_likelihood, "per_second": of_likelihood / seconds},
+        "log_likelihood": {
+            "mean": float(likelihood.mean()),
+            "ess": of_likelihood,
+            "per_second": of_likelihood / seconds,
+        },
         "predictions": {
             "ess_least": sizes[0],
             "ess_median": float(np.median(sizes)),
