@@ -179,9 +179,10 @@ impl ExpertsPosterior {
         }
         summary.converged = converged;
         summary.notes.clone_from(&self.notes);
-        if !converged {
-            summary.notes.push("The best ascent did not arrive: raise `max_iter`, or take a larger `tol`.".into());
-        }
+        summary.notes.push(match converged {
+            true => format!("The best of {ascents} ascent(s) arrived."),
+            false => "The best ascent did not arrive: raise `max_iter`, or take a larger `tol`.".into(),
+        });
         summary
     }
 

@@ -349,6 +349,14 @@ impl SoftmaxFit {
             Policy::GreedySubclasses { classes, .. } => vec![Structure::Subclasses(vec![1; *classes])],
             Policy::GreedyExperts { .. } => vec![Structure::Experts(1)],
         };
+        let grows = match program.search.policy {
+            Policy::GreedySubclasses { .. } => true,
+            Policy::GreedyExperts { most } => most > 2,
+            _ => false,
+        };
+        if program.shape.bound == Bound::Jj && grows {
+            return Err(Error::setting("bound", "jj", "`tilted`, `double` or `bohning`: the search tries nodes of more than two children"));
+        }
         for structure in structures {
             let tree = structure.tree(program.outcome, program.binary);
             if program.shape.bound == Bound::Jj
