@@ -153,7 +153,9 @@ fn exponentials(z: &mut [f64]) -> (f64, f64) {
         *z = exp(*z - top);
     }
     let sum: f64 = z.iter().sum();
-    (top + ln_1p(sum - 1.0), sum)
+    // scores that are no numbers make no sum
+    let whole = sum < f64::INFINITY;
+    (if whole { top + ln_1p(sum - 1.0) } else { f64::NAN }, sum)
 }
 
 impl Vb {
