@@ -154,6 +154,7 @@ class MixtureOfExpertsClassifier(TreeClassifier):
         gate_bound=None,
         max_steps=None,
         target_accept=None,
+        metric=None,
         inner=None,
         n_init=None,
         max_iter=None,
