@@ -3,6 +3,7 @@
 //! Usage: `variegate-bench NAME [key=value]...`, for example `variegate-bench polya-gamma c=4 draws=200000 repeats=10`.
 
 mod clock;
+mod experts;
 mod logistic;
 mod matmul;
 mod polya_gamma;
@@ -47,7 +48,10 @@ fn main() -> Result<()> {
         "logistic" => logistic::run(&options)?,
         "softmax" => softmax::run(&options)?,
         "structures" => structures::run(&options)?,
-        _ => bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax or structures"),
+        "experts" => experts::run(&options)?,
+        _ => {
+            bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures or experts")
+        }
     };
     println!("{figures}");
     Ok(())

@@ -19,11 +19,13 @@ from variegate import (
 
 # small enough that a fit takes milliseconds
 FEW = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
+# the path of the mixture of experts that is a tree of softmax nodes; test_experts.py has the others
+TREE = {"prior": "gaussian", "inference": "vb"}
 SMALL = [
     BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1),
     SoftmaxClassifier(random_state=1),
     MultimodalSoftmaxClassifier(subclasses="auto:2", **FEW),
-    MixtureOfExpertsClassifier(experts="2", **FEW),
+    MixtureOfExpertsClassifier(experts="2", **TREE, **FEW),
     HierarchicalMixtureOfExpertsClassifier(gates=["expert", ["expert", "expert"]], **FEW),
 ]
 REGRESSORS = [MixtureOfExpertsRegressor(experts="auto:2", **FEW)]

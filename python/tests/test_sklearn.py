@@ -16,6 +16,13 @@ SAMPLED = "draws agree in law with those of repeated or removed rows, not number
 # twice as often as one of weight 2. The objective is the same (test_trees.py shows it), not the way to a maximum.
 STARTS = "starts are made of rows, so repeated rows may lead to another local optimum of the same objective"
 
+# the ways of fitting a mixture of experts that are not the tree
+OTHERS = [
+    MixtureOfExpertsClassifier(experts=2, n_chains=2, n_warmup=20, n_draws=30, random_state=1),
+    MixtureOfExpertsClassifier(experts=2, inference="map", n_init=2, random_state=1),
+    MixtureOfExpertsClassifier(experts=2, inference="vb", n_init=1, max_iter=100, random_state=1),
+]
+
 REASONS = {
     BayesianLogisticRegression: SAMPLED,
     MixtureOfExpertsClassifier: STARTS,
@@ -24,11 +31,11 @@ REASONS = {
 
 
 def expected_failures(estimator):
-    reason = REASONS.get(type(estimator))
+    reason = SAMPLED if getattr(estimator, "inference", "") == "hmc" else REASONS.get(type(estimator))
     forms = ("dense", "sparse")
     return {f"check_sample_weight_equivalence_on_{form}_data": reason for form in forms} if reason else {}
 
 
-@parametrize_with_checks([*SMALL, *REGRESSORS], expected_failed_checks=expected_failures)
+@parametrize_with_checks([*SMALL, *OTHERS, *REGRESSORS], expected_failed_checks=expected_failures)
 def test_contract(estimator, check):
     check(estimator)

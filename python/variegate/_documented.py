@@ -45,7 +45,6 @@ _OWN = {
         'Weights of classes: "balanced" lets every class count the same in all; a dictionary gives the weight of each '
         "class, by which those of its rows are multiplied.",
     ),
-    "prior": ('{"gaussian"}', "Prior of the weights."),
     "random_state": ("int, RandomState or None", "Seed of every random number: of starts, of draws."),
     "threads": ("int or None", "Threads to use; None takes all there are. Results do not depend on it."),
     "block_rows": (
@@ -100,13 +99,24 @@ def _setting_type(setting):
     return _KINDS[setting["kind"]]
 
 
-def _entry(parameter, setting):
+def _shown(value):
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _entry(parameter, settings):
+    """One parameter; `settings` are those of this name, of each family that has it."""
     if parameter.name in _OWN:
         kind, text = _OWN[parameter.name]
+    elif not settings:  # the one prior of trees
+        kind, text = '{"gaussian"}', "Prior of the weights."
     else:
-        kind = _setting_type(setting)
-        text = setting["help"].replace("nothing", "None") + "."
-    default = f'"{parameter.default}"' if isinstance(parameter.default, str) else repr(parameter.default)
+        kind = _setting_type(settings[0])
+        text = settings[0]["help"].replace("nothing", "None") + "."
+    default = _shown(parameter.default)
+    if parameter.default is None and settings and parameter.name not in ("input_map", "class_weight"):
+        # None stands for the default of each family
+        known = list(dict.fromkeys(_shown(s["default"]) for s in settings))
+        default += f" ({' or '.join(known)})" if known != ["None"] else ""
     body = textwrap.fill(text, 116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
     return f"{parameter.name} : {kind}, default={default}\n{body}"
 
@@ -114,7 +124,11 @@ def _entry(parameter, setting):
 def documented(cls):
     """Fill in `{parameters}` and `{attributes}` in the docstring of an estimator."""
     if cls.__doc__ is not None:  # python -OO
-        table = {s["name"]: s for s in _core.family_info(cls._family)["settings"]}
+        families = getattr(cls, "_tables", None) or (cls._family,)
+        table = {}
+        for family in families:
+            for setting in _core.family_info(family)["settings"]:
+                table.setdefault(setting["name"], []).append(setting)
         parameters = inspect.signature(cls).parameters.values()
         text = "\n".join(_entry(p, table.get(p.name)) for p in parameters)
         cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text).replace("{attributes}", _ATTRIBUTES)

@@ -101,6 +101,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         covariance="auto",
         precision="node",
         prior_precision=1.0,
+        gate_precision=None,
         a0=1.0,
         b0=1.0,
         bias_precision=None,

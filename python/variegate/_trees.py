@@ -11,7 +11,7 @@ from ._posterior import Posterior, log_joint_trace
 from ._selection import selection_table
 
 
-def _is_transformer(value):
+def is_transformer(value):
     return hasattr(value, "fit") and hasattr(value, "transform") and not isinstance(value, type)
 
 
@@ -28,7 +28,7 @@ class TreeEstimator(FamilyEstimator):
     def _setting(self, name, value):
         if name in ("subclasses", "experts"):
             return sizes(value)
-        if name == "input_map" and (value is None or _is_transformer(value)):
+        if name == "input_map" and (value is None or is_transformer(value)):
             return "none"
         if name == "class_weight" and (value is None or isinstance(value, dict)):
             return "none"
@@ -47,7 +47,7 @@ class TreeEstimator(FamilyEstimator):
     def _map(self, X, y):
         columns = list(getattr(self, "feature_names_in_", []))
         vars(self).pop("input_map_", None)
-        if not _is_transformer(self.input_map):
+        if not is_transformer(self.input_map):
             return X, columns
         mapped = clone(self.input_map).fit(X, y)
         X = self._mapped(mapped, X)

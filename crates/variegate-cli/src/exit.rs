@@ -50,6 +50,18 @@ impl fmt::Display for Usage {
 
 impl StdError for Usage {}
 
+/// The user stopped something that goes on when its command is repeated: exit code 130.
+#[derive(Debug)]
+pub struct Halted(pub String);
+
+impl fmt::Display for Halted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for Halted {}
+
 /// Shows clap's message, which may be help that was asked for.
 pub fn of_clap(message: &clap::Error) -> ExitCode {
     // a reader that went away is no reason to complain
@@ -66,6 +78,11 @@ pub fn of_clap(message: &clap::Error) -> ExitCode {
 pub fn of_error(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return Exit::Success.code();
+    }
+    if let Some(halted) = error.downcast_ref::<Halted>() {
+        // also when quiet: what was begun is not done
+        eprintln!("{halted}");
+        return Exit::Stopped.code();
     }
     say(Tone::Error, &sentence(error));
     let usage = error.chain().any(|e| {

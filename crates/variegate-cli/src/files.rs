@@ -1,6 +1,6 @@
 //! Data files on the command line: how they are to be read, and what was found in them.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 use variegate::data::{DataError, Dataset, Target, TargetKind};
@@ -117,7 +117,8 @@ pub fn read_training(path: &Path, options: &ReadOptions) -> Result<(Dataset<'sta
 /// Reads rows to predict, in the way the fit read its own, with the target where the file has it.
 pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptions, matches: &ArgMatches) -> Result<Dataset<'static>> {
     let asked = column(matches, "target")?;
-    let mut options = ReadOptions { sources: None, weights: None, columns: None, ..fitted };
+    // categories are read as sources are: one name a row, and no feature
+    let mut options = ReadOptions { sources: column(matches, "by")?, weights: None, columns: None, ..fitted };
     // the name of the new file tells its own format; a delimiter belongs to the old one
     let format = matches.get_one::<Format>("format").copied().or_else(|| Format::of(path)).or(options.format);
     if format != options.format {
@@ -144,6 +145,10 @@ pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptio
         {
             options.target = None;
             Ok(read_features(path, &schema, &options)?)
+        }
+        Err(ReadError { cause: Cause::TwoRoles { name, first, second }, .. }) if names(&options.sources, &name) => {
+            let role = if first == "sources" { second } else { first };
+            bail!("--by names `{name}`, which is {role} of this model: name a column that the fit left out (--ignore)")
         }
         other => Ok(other?),
     }

@@ -1,8 +1,10 @@
 //! The `variegate` command: a thin front over the library. Results go to standard output, everything else to standard error.
 
+mod categories;
 mod commands;
 mod exit;
 mod files;
+mod journal;
 mod options;
 mod output;
 mod progress;
@@ -10,6 +12,7 @@ mod scores;
 mod selection;
 mod tables;
 mod training;
+mod validation;
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;

@@ -18,6 +18,9 @@ const RUN: &str = "Run";
 /// Heading of what is said and where.
 const OUTPUT: &str = "Output";
 
+/// How a refusal of a value begins, where it says what is allowed.
+pub const MUST_BE: &str = "it must be ";
+
 /// The option of a setting, with its kind, allowed words and default in `--help`.
 fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     let name = setting.option();
@@ -68,23 +71,27 @@ pub fn shown(value: &Value) -> String {
 }
 
 fn parser(setting: &Setting) -> ValueParser {
-    let (setting, kind) = (*setting, setting.kind);
-    match kind {
+    let setting = *setting;
+    match setting.kind {
+        // clap lists these words itself
         Kind::Word(words) => PossibleValuesParser::new(words.iter().copied()).map(Value::String).into(),
         Kind::Switch => PossibleValuesParser::new(["true", "false"]).map(|word| Value::Bool(word == "true")).into(),
-        _ => ValueParser::from(move |text: &str| {
-            let value = match kind {
-                Kind::Integer { .. } => text.parse::<u64>().ok().map(Value::from),
-                Kind::OptionalNumber { .. } | Kind::Text { optional: true, .. } | Kind::Nested { .. } if text == "none" => {
-                    Some(Value::Null)
-                }
-                Kind::Text { .. } => Some(Value::from(text)),
-                Kind::Nested { .. } => Some(value_in(Path::new(text), setting.name)?),
-                _ => text.parse::<f64>().ok().map(Value::from),
-            };
-            value.filter(|v| kind.admits(v)).ok_or_else(|| format!("it must be {}", allowed(&setting)))
-        }),
+        _ => ValueParser::from(move |text: &str| value_of(&setting, text)),
     }
+}
+
+/// The value that a text is by the kind of its setting; the error says what it must be.
+pub fn value_of(setting: &Setting, text: &str) -> Result<Value, String> {
+    let kind = setting.kind;
+    let value = match kind {
+        Kind::Integer { .. } => text.parse::<u64>().ok().map(Value::from),
+        Kind::OptionalNumber { .. } | Kind::Text { optional: true, .. } | Kind::Nested { .. } if text == "none" => Some(Value::Null),
+        Kind::Word(_) | Kind::Text { .. } => Some(Value::from(text)),
+        Kind::Switch => text.parse::<bool>().ok().map(Value::from),
+        Kind::Nested { .. } => Some(value_in(Path::new(text), setting.name)?),
+        Kind::Number { .. } | Kind::OptionalNumber { .. } => text.parse::<f64>().ok().map(Value::from),
+    };
+    value.filter(|v| kind.admits(v)).ok_or_else(|| format!("{MUST_BE}{}", allowed(setting)))
 }
 
 /// The value of a key of a TOML file.

@@ -24,7 +24,7 @@ pub fn stopping() -> bool {
 }
 
 /// Takes over Ctrl-C, once a process. Called when there is something to save; before that Ctrl-C simply ends the command.
-fn catch_signals() -> anyhow::Result<()> {
+pub fn catch_signals() -> anyhow::Result<()> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| {
         ctrlc::set_handler(|| {
@@ -103,6 +103,11 @@ impl Share {
     /// A task with this name; quietly if so told.
     pub fn new(name: &str, quiet: bool) -> Self {
         Self((!quiet).then(|| terminal_bar(name, 1000)).flatten())
+    }
+
+    /// Whether there is a terminal to show it on.
+    pub fn shown(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Doing `what`, of which this share (from 0 to 1) is done.

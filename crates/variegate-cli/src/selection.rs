@@ -22,8 +22,10 @@ pub struct Row {
 }
 
 /// Structures side by side. The first figures are the most telling: a narrow terminal leaves out the last ones.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Structures {
+    /// What the rows are.
+    pub what: &'static str,
     /// Headings of the figures.
     pub headings: Vec<String>,
     /// The structures.
@@ -40,6 +42,7 @@ impl Structures {
             figures: order.iter().map(|&j| figures[j]).collect(),
         };
         Self {
+            what: "structure",
             headings: order.iter().map(|&j| selection.headings[j].clone()).collect(),
             rows: selection.rows.iter().enumerate().map(row).collect(),
         }
@@ -50,7 +53,7 @@ impl Structures {
         let known: Vec<usize> = (0..self.headings.len()).filter(|&j| self.rows.iter().any(|r| r.figures[j].is_some())).collect();
         let columns: Vec<Vec<String>> = known.iter().map(|&j| self.column(j)).collect();
         let mark = |r: &Row| format!("{} {}", if r.chosen { "*" } else { " " }, r.name);
-        let names = self.rows.iter().map(|r| mark(r).chars().count()).max().unwrap_or(0).max("structure".len());
+        let names = self.rows.iter().map(|r| mark(r).chars().count()).max().unwrap_or(0).max(self.what.len());
         let mut room = width.unwrap_or(usize::MAX).saturating_sub(names);
         let fits = columns.iter().take_while(|column| {
             let wide = 2 + column.iter().map(|c| c.chars().count()).max().unwrap_or(0);
@@ -60,7 +63,7 @@ impl Structures {
         });
         // the figure that decides is shown whatever it takes
         let shown = fits.count().max(1).min(columns.len());
-        let mut table = Table::new(std::iter::once("structure".to_string()).chain(columns[..shown].iter().map(|c| c[0].clone())));
+        let mut table = Table::new(std::iter::once(self.what.to_string()).chain(columns[..shown].iter().map(|c| c[0].clone())));
         for (i, row) in self.rows.iter().enumerate() {
             table.row(std::iter::once(mark(row)).chain(columns[..shown].iter().map(|c| c[i + 1].clone())));
         }

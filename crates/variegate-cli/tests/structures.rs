@@ -101,7 +101,7 @@ fn runs_are_compared_where_that_makes_sense() {
     // others are refused with words
     desk.good("simulate logistic --rows 30 --seed 1 -o l.csv");
     desk.fitted("fit logistic l.csv --target label --seed 1 --chains 2 --warmup 20 --draws 50 --quiet --out runs/logistic");
-    desk.bad("compare runs/logistic", 1, &["`logistic` run", "no structures to compare", "softmax"]);
+    desk.bad("compare runs/logistic", 1, &["`logistic` run", "no structures to compare", "--test FILE"]);
     desk.bad("compare runs/auto runs/logistic", 1, &["runs/logistic", "no structures to compare"]);
     desk.fitted(&format!("fit softmax r.csv --target y --ignore z --task regression --experts 1 {FEW} --out runs/real"));
     desk.bad("compare runs/auto runs/real", 1, &["different targets"]);

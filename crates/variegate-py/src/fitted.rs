@@ -142,6 +142,13 @@ impl FittedModel {
         Ok((found.names, array(py, &shape, found.share)?))
     }
 
+    /// Probability that two rows come from the same hidden component, for all pairs of rows.
+    fn together<'py>(&self, py: Python<'py>, x: Features<'_>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let data = Dataset::new(x.matrix()?);
+        let found = py.detach(|| self.posterior.together(&data)).map_err(raise)?;
+        array(py, &[data.rows(), data.rows()], found)
+    }
+
     /// The structures that were compared, or None: `headings`, `rows` (name and figures, None where unknown), `chosen` (its place),
     /// `criterion`, `reason`.
     fn selection<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {

@@ -12,7 +12,9 @@ mod error;
 pub mod infer;
 pub mod linalg;
 pub mod model;
+pub mod prior;
 pub mod run;
+pub mod score;
 pub mod special;
 
 pub use error::{Error, Result};

@@ -99,26 +99,29 @@ fn sensible(rng: &mut Philox, table: &[Setting]) -> Map<String, Value> {
             out.insert(setting.name.into(), allowed(rng, setting));
         }
     }
-    // what another setting makes meaningless is refused by name, which says little of the rest: mostly left out
-    if table.iter().any(|s| s.name == "inference") && chance(rng, 0.9) {
-        let sampling = ["n_chains", "n_warmup", "n_draws", "thin"];
-        if out.get("inference") == Some(&json!("gibbs")) {
-            let kept = ["inference", "task", "coding", "precision", "experts", "standardize"];
-            out.retain(|name, _| sampling.contains(&name.as_str()) || kept.contains(&name.as_str()));
-        } else {
-            out.retain(|name, _| !sampling.contains(&name.as_str()));
-            let special =
-                ["generations", "relevance", "folds", "noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"];
-            out.retain(|name, _| !special.contains(&name.as_str()));
+    out
+}
+
+/// Settings of a family. What another setting makes meaningless is refused by name, which says little of the rest: mostly left out then.
+fn fitting(rng: &mut Philox, family: &'static dyn Family) -> Map<String, Value> {
+    let table = family.settings();
+    let mut out = sensible(rng, &table);
+    if chance(rng, 0.1) {
+        return out;
+    }
+    while let Err(variegate::Error::Setting { name, .. }) = family.configure(&out) {
+        if out.remove(&name).is_none() {
+            break;
         }
-        if out.get("inference") == Some(&json!("map")) {
-            let kept =
-                ["inference", "task", "subclasses", "experts", "gates", "coding", "n_init", "map_penalty", "standardize", "input_map"];
-            out.retain(|name, _| kept.contains(&name.as_str()));
+    }
+    // counts that were refused beside a setting that has gone since
+    for setting in table.iter().filter(|s| matches!(s.kind, Kind::Integer { .. })) {
+        if !out.contains_key(setting.name) {
+            out.insert(setting.name.into(), allowed(rng, setting));
+            if family.configure(&out).is_err() {
+                out.remove(setting.name);
+            }
         }
-        let structures = ["subclasses", "experts", "gates"];
-        let one = pick(rng, &structures);
-        out.retain(|name, _| name == one || !structures.contains(&name.as_str()));
     }
     out
 }
@@ -263,7 +266,7 @@ fn settings(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String>
 
 /// Simulations with any valid settings: finite numbers, or an error.
 fn simulations(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
-    let Ok(model) = family.configure(&sensible(rng, &family.settings())) else { return Ok(()) };
+    let Ok(model) = family.configure(&fitting(rng, family)) else { return Ok(()) };
     let request = if chance(rng, 0.2) { Map::from_iter([(word(rng), anything(rng))]) } else { sensible(rng, &family.simulate_settings()) };
     match model.simulate(rng.random_range(0..20), &request, rng.next_u64()) {
         Err(error) => readable(&error),
@@ -274,7 +277,7 @@ fn simulations(family: &'static dyn Family, rng: &mut Philox) -> Result<(), Stri
 
 /// Fits of any small table with any valid settings, and predictions of the same and of other tables.
 fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
-    let given = sensible(rng, &family.settings());
+    let given = fitting(rng, family);
     let model = match family.configure(&given) {
         Ok(model) => model,
         Err(error) => return readable(&error),

@@ -1,4 +1,5 @@
-//! `variegate compare`: the structures that one or several runs have tried, with what speaks for and against each.
+//! `variegate compare`: the structures that one or several runs have tried, with what speaks for and against each, and how well they
+//! predict held-out rows, in all and by category.
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
@@ -9,9 +10,11 @@ use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::RunDir;
 
 use super::predict;
+use crate::categories::{self, ByCategory};
 use crate::exit::{Exit, Tone, say};
 use crate::scores::Scores;
 use crate::selection::{self, Row, Structures};
+use crate::validation::Kept;
 use crate::{files, options, output, tables, training};
 
 const EXAMPLES: &str = "\
@@ -19,10 +22,12 @@ Examples:
   variegate compare runs/a
   variegate compare runs/a --test test.csv
   variegate compare runs/a runs/b --test test.csv --target label --json
+  variegate compare runs/a runs/b --test test.csv --by section
 
 * marks what each run has chosen, by the figure in the first column (larger is
 better). Figures that do not fit the terminal are left out; a pipe and --json get
-all of them.";
+all of them. Runs of different models can be compared on held-out rows: --by shows
+their accuracies with 95 % intervals, of two runs also their paired difference.";
 
 /// Settings that bounds depend on beside the model: those of runs that differ here cannot be compared.
 const SAME: [&str; 4] = ["bound", "covariance", "precision", "class_weight"];
@@ -44,8 +49,8 @@ pub fn command() -> Command {
         .help("File of held-out rows with their target: each structure is scored on them");
     let with_test = |arg: Arg| arg.requires("test");
     Command::new("compare")
-        .about("Compare the structures that runs have tried")
-        .args([runs, test, with_test(predict::target())])
+        .about("Compare the structures that runs have tried, and runs on held-out rows")
+        .args([runs, test, with_test(predict::target()), with_test(categories::argument())])
         .args(files::format_arguments().map(with_test))
         .args([options::json(), options::quiet()])
         .after_help(EXAMPLES)
@@ -57,7 +62,10 @@ struct Tried {
     run: RunDir,
     /// The one that it chose.
     posterior: Box<dyn Posterior>,
-    selection: Selection,
+    /// Nothing for a run that has tried one structure alone.
+    selection: Option<Selection>,
+    /// How its settings were chosen.
+    validated: Option<Kept>,
     /// Of every structure, in the order of the selection; nothing without held-out rows.
     scores: Option<Vec<Scores>>,
 }
@@ -65,11 +73,14 @@ struct Tried {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet) = (options::flag(matches, "json"), options::flag(matches, "quiet"));
     let paths: Vec<PathBuf> = matches.get_many::<PathBuf>("runs").map(|p| p.cloned().collect()).unwrap_or_default();
-    let mut all = paths.into_iter().map(Tried::open).collect::<Result<Vec<_>>>()?;
-    check_alike(&all)?;
-    if let Some(test) = matches.get_one::<PathBuf>("test") {
-        for tried in &mut all {
-            tried.score(test, matches)?;
+    let test = matches.get_one::<PathBuf>("test");
+    let mut all = paths.into_iter().map(|p| Tried::open(p, test.is_some())).collect::<Result<Vec<_>>>()?;
+    check_alike(&all, test.is_some())?;
+    let mut by = None;
+    if let Some(test) = test {
+        let names = short_names(&all);
+        for (tried, name) in all.iter_mut().zip(names) {
+            tried.score(test, matches, name, &mut by)?;
         }
     }
     let warnings = warnings(&all);
@@ -78,19 +89,30 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let best = if warnings.is_empty() { best(&all) } else { None };
     if json {
         let runs: Vec<Value> = all.iter().map(Tried::as_json).collect();
-        let best = best.map(|(run, at)| json!({ "run": all[run].path, "structure": all[run].selection.rows[at].0 }));
-        output::json(&json!({ "runs": runs, "best": best, "warnings": warnings }))?;
+        let best = best.map(|(run, at)| json!({ "run": all[run].path, "structure": all[run].name(at) }));
+        output::json(&json!({ "runs": runs, "best": best, "warnings": warnings, "by": by.as_ref().map(ByCategory::as_json) }))?;
         return Ok(Exit::Success);
     }
-    let (table, left_out) = side_by_side(&all).render(tables::stdout_width());
-    let mut text = table;
+    let table = side_by_side(&all);
+    let (mut text, left_out) = if table.headings.is_empty() { Default::default() } else { table.render(tables::stdout_width()) };
     for tried in &all {
         let run = if all.len() > 1 { format!("{}: ", tried.path.display()) } else { String::new() };
-        text += &format!("\n{}.\n", tables::wrap(&format!("{run}{}", tried.selection.reason.trim_end_matches('.')), 79, ""));
+        if let Some(selection) = &tried.selection {
+            text += &format!("\n{}.\n", tables::wrap(&format!("{run}{}", selection.reason.trim_end_matches('.')), 79, ""));
+        }
+        if let Some(validated) = &tried.validated {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let run = if run.is_empty() { run } else { format!("{run}\n") };
+            text += &format!("{gap}{run}{}\n", validated.text().trim_end());
+        }
+    }
+    if let Some(by) = &by {
+        text += &format!("\n{}", by.render(tables::stdout_width()));
     }
     if let (Some((run, at)), true) = (best, all.len() > 1) {
-        let (tried, name) = (&all[run], &all[run].selection.rows[at].0);
-        let value = tried.value(at).map_or_else(String::new, |v| format!(": its {} is {v:.3}", tried.selection.criterion));
+        let (tried, name) = (&all[run], all[run].name(at));
+        let criterion = tried.selection.as_ref().map_or("", |s| &s.criterion);
+        let value = tried.value(at).map_or_else(String::new, |v| format!(": its {criterion} is {v:.3}"));
         text += &format!("\n{}.\n", tables::wrap(&format!("Best of all: {name} of {}{value}", tried.path.display()), 79, ""));
     }
     output::to_stdout(&text)?;
@@ -101,13 +123,16 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 }
 
 impl Tried {
-    fn open(path: PathBuf) -> Result<Self> {
+    /// Opens a run that has something to compare; with held-out rows every run has.
+    fn open(path: PathBuf, test: bool) -> Result<Self> {
         let run = RunDir::read(&path)?;
         let posterior = training::posterior(&run).with_context(|| format!("`{}` cannot be compared", path.display()))?;
+        let validated = Kept::of(&run)?;
         match posterior.selection() {
-            Some(selection) => Ok(Self { path, run, posterior, selection, scores: None }),
+            None if test || validated.is_some() => Ok(Self { path, run, posterior, selection: None, validated, scores: None }),
+            selection @ Some(_) => Ok(Self { path, run, posterior, selection, validated, scores: None }),
             None if run.status().complete => bail!(
-                "`{}` is a `{}` run by {}, which has no structures to compare: give runs that have, such as those of softmax by vb",
+                "`{}` is a `{}` run by {}, which has no structures to compare: compare it on held-out rows with --test FILE",
                 path.display(),
                 run.record().family,
                 run.record().program
@@ -116,16 +141,24 @@ impl Tried {
         }
     }
 
-    /// Scores every structure on held-out rows.
-    fn score(&mut self, test: &Path, matches: &ArgMatches) -> Result<()> {
+    /// Scores every structure on held-out rows; by category the one that was chosen.
+    fn score(&mut self, test: &Path, matches: &ArgMatches, name: String, by: &mut Option<ByCategory>) -> Result<()> {
+        categories::check(matches, self.posterior.as_ref())?;
         let reader: ReadOptions = serde_json::from_value(self.run.record().data.reader.clone()).unwrap_or_default();
-        let data = files::read_prediction(test, self.posterior.as_ref(), reader, matches)?;
+        let mut data = files::read_prediction(test, self.posterior.as_ref(), reader, matches)?;
+        if let Some(categories) = categories::take(matches, &mut data) {
+            if by.is_none() {
+                *by = Some(ByCategory::new(&data, &categories, test)?);
+            }
+            let found = self.posterior.predict(&data, "")?;
+            by.iter_mut().for_each(|by| by.add(name.clone(), &found, self.posterior.classes(), &data));
+        }
         let candidates = training::candidates(&self.run)?;
         let one = |posterior: &dyn Posterior| -> Result<Scores> {
             let scores = if posterior.outputs() > 0 {
                 Scores::of_real(&posterior.predict_real(&data, &[], "")?, &data)
             } else {
-                Scores::of_classes(&posterior.predict(&data, "")?, &data, posterior.classes().len())
+                Scores::of_classes(&posterior.predict(&data, "")?, &data, posterior.classes())
             };
             scores.with_context(|| format!("`{}` has no target to score by: name its column with --target COLUMN", test.display()))
         };
@@ -134,8 +167,9 @@ impl Tried {
         } else {
             candidates.iter().map(|c| one(c.as_ref())).collect::<Result<_>>()?
         };
-        if scores.len() != self.selection.rows.len() {
-            bail!("`{}` tells of {} structures and keeps {}", self.path.display(), self.selection.rows.len(), scores.len());
+        let told = self.selection.as_ref().map_or(1, |s| s.rows.len());
+        if scores.len() != told {
+            bail!("`{}` tells of {told} structures and keeps {}", self.path.display(), scores.len());
         }
         self.scores = Some(scores);
         Ok(())
@@ -143,12 +177,33 @@ impl Tried {
 
     /// The figure that decides.
     fn value(&self, at: usize) -> Option<f64> {
-        let column = self.selection.headings.iter().position(|h| *h == self.selection.criterion)?;
-        self.selection.rows[at].1[column]
+        let selection = self.selection.as_ref()?;
+        let column = selection.headings.iter().position(|h| *h == selection.criterion)?;
+        selection.rows[at].1[column]
+    }
+
+    /// Name of a structure; a run that has one alone is called by its program.
+    fn name(&self, at: usize) -> String {
+        self.selection.as_ref().map_or_else(|| self.run.record().program.clone(), |s| s.rows[at].0.clone())
+    }
+
+    /// Its structures as a table.
+    fn structures(&self) -> Structures {
+        match &self.selection {
+            Some(selection) => Structures::of(selection),
+            None => {
+                let only = Row { name: self.name(0), chosen: true, figures: Vec::new() };
+                Structures { what: "structure", headings: Vec::new(), rows: vec![only] }
+            }
+        }
     }
 
     fn as_json(&self) -> Value {
-        let mut value = selection::as_json(&self.selection);
+        let mut value = match &self.selection {
+            Some(selection) => selection::as_json(selection),
+            None => json!({ "structures": [{ "structure": self.name(0), "chosen": true }] }),
+        };
+        value["cross_validation"] = json!(self.validated.as_ref().map(Kept::as_json));
         value["run"] = json!(self.path);
         for (i, scores) in self.scores.iter().flatten().enumerate() {
             value["structures"][i]["test"] = scores.as_json();
@@ -158,13 +213,13 @@ impl Tried {
 }
 
 /// Refuses runs whose figures have nothing to do with one another.
-fn check_alike(all: &[Tried]) -> Result<()> {
+fn check_alike(all: &[Tried], test: bool) -> Result<()> {
     let Some((first, others)) = all.split_first() else { return Ok(()) };
     for other in others {
         let (a, b) = (first.path.display(), other.path.display());
         let (f, g) = (&first.run.record().family, &other.run.record().family);
-        if f != g {
-            bail!("`{a}` is a `{f}` run and `{b}` a `{g}` run: only runs of one family can be compared");
+        if f != g && !test {
+            bail!("`{a}` is a `{f}` run and `{b}` a `{g}` run: compare runs of different models on held-out rows with --test FILE");
         }
         if first.posterior.classes() != other.posterior.classes() || first.posterior.outputs() != other.posterior.outputs() {
             bail!("`{a}` and `{b}` were fitted to different targets: only runs that predict the same can be compared");
@@ -176,7 +231,13 @@ fn check_alike(all: &[Tried]) -> Result<()> {
 /// Why bounds of these runs may not be compared.
 fn warnings(all: &[Tried]) -> Vec<String> {
     let mut warnings = Vec::new();
+    for tried in all.iter().filter(|t| !t.run.status().complete) {
+        warnings.push(format!("{0} is not complete: go on with `variegate resume {0}`", tried.path.display()));
+    }
     let Some(first) = all.first() else { return warnings };
+    if !bounded(all) {
+        return warnings;
+    }
     for name in SAME {
         let setting = |t: &Tried| options::shown(t.run.record().model.get(name).unwrap_or(&Value::Null));
         if let Some(other) = all.iter().find(|t| setting(t) != setting(first)) {
@@ -196,24 +257,27 @@ fn warnings(all: &[Tried]) -> Vec<String> {
             other.path.display()
         ));
     }
-    if let Some(other) = all.iter().find(|t| t.selection.criterion != first.selection.criterion) {
-        warnings.push(format!(
-            "{} chose by {} and {} by {}",
-            first.path.display(),
-            first.selection.criterion,
-            other.path.display(),
-            other.selection.criterion
-        ));
-    }
-    for tried in all.iter().filter(|t| !t.run.status().complete) {
-        warnings.push(format!("{0} is not complete: go on with `variegate resume {0}`", tried.path.display()));
+    let criterion = |t: &Tried| t.selection.as_ref().map(|s| s.criterion.clone()).unwrap_or_default();
+    if let Some(other) = all.iter().find(|t| criterion(t) != criterion(first)) {
+        let (a, b) = (first.path.display(), other.path.display());
+        warnings.push(format!("{a} chose by {} and {b} by {}", criterion(first), criterion(other)));
     }
     warnings
 }
 
+/// Whether the runs are of one family and each tells what decided: then there is a best of all.
+fn bounded(all: &[Tried]) -> bool {
+    let family = |t: &Tried| t.run.record().family.clone();
+    all.iter().all(|t| t.selection.is_some() && family(t) == family(&all[0]))
+}
+
 /// The best structure of all runs by the figure that decides.
 fn best(all: &[Tried]) -> Option<(usize, usize)> {
-    let places = all.iter().enumerate().flat_map(|(run, t)| (0..t.selection.rows.len()).map(move |at| (run, at)));
+    if !bounded(all) {
+        return None;
+    }
+    let count = |t: &Tried| t.selection.as_ref().map_or(0, |s| s.rows.len());
+    let places = all.iter().enumerate().flat_map(|(run, t)| (0..count(t)).map(move |at| (run, at)));
     places
         .filter_map(|(run, at)| Some((run, at, all[run].value(at)?)))
         .fold(None, |best, (run, at, value)| match best {
@@ -225,13 +289,14 @@ fn best(all: &[Tried]) -> Option<(usize, usize)> {
 
 /// One table of all runs: what decides, the scores of held-out rows, all other figures.
 fn side_by_side(all: &[Tried]) -> Structures {
-    let mut out = Structures::default();
+    let mut out = Structures { what: "structure", headings: Vec::new(), rows: Vec::new() };
     let short = short_names(all);
     for (tried, run) in all.iter().zip(&short) {
-        let own = Structures::of(&tried.selection);
+        let own = tried.structures();
+        let place = own.headings.len().min(1);
         let scores = |at: usize| tried.scores.as_ref().map(|s| s[at].figures());
         let mut headings = own.headings.clone();
-        headings.splice(1..1, scores(0).iter().flatten().map(|(name, _)| format!("test {name}")));
+        headings.splice(place..place, scores(0).iter().flatten().map(|(name, _)| format!("test {name}")));
         for heading in &headings {
             if !out.headings.contains(heading) {
                 out.headings.push(heading.clone());
@@ -239,10 +304,10 @@ fn side_by_side(all: &[Tried]) -> Structures {
         }
         for (at, row) in own.rows.into_iter().enumerate() {
             let mut figures = row.figures;
-            figures.splice(1..1, scores(at).iter().flatten().map(|(_, value)| Some(*value)));
-            let place = |heading: &String| headings.iter().position(|h| h == heading).and_then(|j| figures[j]);
+            figures.splice(place..place, scores(at).iter().flatten().map(|(_, value)| Some(*value)));
+            let found = |heading: &String| headings.iter().position(|h| h == heading).and_then(|j| figures[j]);
             let name = if all.len() > 1 { format!("{run} {}", row.name) } else { row.name };
-            out.rows.push(Row { name, chosen: row.chosen, figures: out.headings.iter().map(place).collect() });
+            out.rows.push(Row { name, chosen: row.chosen, figures: out.headings.iter().map(found).collect() });
         }
     }
     // headings that came later are not known of the first

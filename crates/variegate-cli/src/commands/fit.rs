@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use variegate::data::TargetKind;
 use variegate::model::{Family, Posterior, RunSettings};
 use variegate::run::{Ending, Pace};
 use variegate_io::read::ReadOptions;
@@ -11,7 +12,9 @@ use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 
 use super::summary;
 use crate::exit::{Exit, Tone, say};
+use crate::journal::Header;
 use crate::training::{self, Outcome};
+use crate::validation::{self, Choice, Kept};
 use crate::{files, options, output, selection, tables};
 
 const EXAMPLES: &str = "\
@@ -38,6 +41,7 @@ pub fn command() -> Command {
             .args(options::settings(&family.settings(), &family.defaults()))
             .args([options::seed(), block_rows])
             .args(options::pace())
+            .args(validation::arguments())
             .args([options::out_folder(out), options::force("a run"), options::json(), options::quiet()])
             .after_help(examples(family))
     })
@@ -62,9 +66,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (family, matches) = options::family_of(matches)?;
     let quiet = options::flag(matches, "quiet");
     let chosen = matches.get_one::<PathBuf>("out").cloned();
+    let settings = options::given(matches, &family.settings());
     let request = Request {
         family,
-        settings: options::given(matches, &family.settings()),
+        choice: validation::choice(matches, family, &settings)?,
+        settings,
         data: matches.get_one::<PathBuf>("data").cloned().unwrap_or_default(),
         reader: files::read_options(matches)?,
         out: chosen.unwrap_or_else(|| training::next_free(family.name())),
@@ -74,8 +80,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         pace: options::pace_of(matches),
         quiet,
     };
-    let done = request.fit()?;
-    report(&done, options::flag(matches, "json"), quiet)
+    let json = options::flag(matches, "json");
+    let done = request.fit(!json)?;
+    report(&done, json, quiet)
 }
 
 /// Everything that a fit needs to know.
@@ -90,6 +97,8 @@ pub struct Request {
     pub block_rows: Option<usize>,
     pub pace: Pace,
     pub quiet: bool,
+    /// Settings that are to be chosen by cross-validation first.
+    pub choice: Option<Choice>,
 }
 
 /// A run that has ended, with what it found.
@@ -102,14 +111,30 @@ pub struct Finished {
 }
 
 impl Request {
-    /// Reads, checks, runs. What can be refused early is refused before the data are read.
-    pub fn fit(self) -> Result<Finished> {
-        let model = self.family.configure(&self.settings)?;
+    /// Reads, checks, chooses settings if asked to, runs. What can be refused early is refused before the data are read. With `tables`
+    /// the table of a cross-validation is written to standard output as soon as it is there.
+    pub fn fit(mut self, tables: bool) -> Result<Finished> {
+        let mut model = match &self.choice {
+            None => self.family.configure(&self.settings)?,
+            Some(choice) => validation::first_model(choice, self.family, &self.settings)?,
+        };
         RunDir::check_vacant(&self.out, self.force)?;
-        let reader = ReadOptions { target_kind: model.target(), ..self.reader };
+        let reader = ReadOptions { target_kind: model.target(), ..self.reader.clone() };
         let (data, reader) = files::read_training(&self.data, &reader)?;
         if !self.quiet {
             eprintln!("read {}: {}", self.data.display(), files::describe(&data));
+        }
+        let mut journal = None;
+        if let Some(choice) = &self.choice {
+            let header = self.header(choice, data.fingerprint(), model.target() == TargetKind::Real);
+            let chosen = validation::choose(choice, header, &data, &self.out, self.force, self.pace.threads, self.quiet)?;
+            if tables {
+                output::to_stdout(&chosen.table.text())?;
+            }
+            self.settings.extend(chosen.settings);
+            self.seed = chosen.seed;
+            model = self.family.configure(&self.settings)?;
+            journal = Some(chosen.journal);
         }
         let fit = model.prepare(&data)?;
         for warning in fit.warnings() {
@@ -128,12 +153,32 @@ impl Request {
         };
         let record = RunRecord::new(self.family.name(), fit.program().name(), model.settings(), plan, reference, fit.schema()?);
         let mut run = RunDir::create(&self.out, &record, self.force)?;
+        if let Some(journal) = journal {
+            journal.settle(&self.out)?;
+        }
         if !self.quiet {
             eprintln!("fitting {} into {}, seed {}", self.family.name(), self.out.display(), self.seed);
         }
         let outcome = training::train(&mut run, fit.as_ref(), &data, self.pace, self.quiet)?;
         let warnings = fit.warnings().to_vec();
         finish(run, outcome, warnings)
+    }
+
+    /// What a cross-validation of this request is of.
+    fn header(&self, choice: &Choice, fingerprint: u64, real: bool) -> Header {
+        let (cross_validation, variegate_version) = Header::versions();
+        Header {
+            cross_validation,
+            variegate_version,
+            family: self.family.name().into(),
+            real,
+            settings: self.settings.clone(),
+            grid: choice.grid.clone(),
+            folds: choice.folds,
+            seed: self.seed,
+            block_rows: self.block_rows,
+            fingerprint,
+        }
     }
 }
 
@@ -159,7 +204,7 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     let path = run.path().display();
     let stopped = outcome.ending == Ending::Stopped;
     if json {
-        let mut value = summary::as_json(run, found.as_ref(), selection.as_ref());
+        let mut value = summary::as_json(run, found.as_ref(), selection.as_ref(), Kept::of(run)?.as_ref());
         if let Value::Object(map) = &mut value {
             map.insert("warnings".into(), json!(warnings));
             map.insert("seconds".into(), json!(outcome.seconds));

@@ -13,6 +13,7 @@ use variegate_io::read::{ColumnSpec, ReadOptions};
 use variegate_io::run_dir::RunDir;
 
 use super::summary;
+use crate::categories::{self, ByCategory};
 use crate::exit::{Exit, Tone, Usage, say};
 use crate::scores::Scores;
 use crate::{files, options, output, tables, training};
@@ -23,9 +24,11 @@ Examples:
   variegate predict runs/a test.csv | head
   variegate predict runs/a test.csv --json > pred.json
   variegate predict runs/regression test.csv --quantiles 0.1,0.9
+  variegate predict runs/a test.csv --by section -o pred.csv
 
 Columns are found by their names; others are left out. Where the file also has the
-target, scores are told on standard error.";
+target, scores are told on standard error; --by adds a table of them, on standard
+output if the predictions go to a file.";
 
 pub fn command() -> Command {
     let method = Arg::new("method").long("method").value_name("WORD").help(
@@ -42,15 +45,23 @@ pub fn command() -> Command {
         .long("responsibilities")
         .action(ArgAction::SetTrue)
         .help("Also write the share of each hidden component (subclass, expert, path)");
+    let by_out = Arg::new("by-out")
+        .long("by-out")
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(PathBuf))
+        .requires("by")
+        .help("Write the table of --by there, as CSV")
+        .help_heading("Output");
     Command::new("predict")
         .about("Predict new rows with a fitted model")
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
         .args([method, quantiles, responsibilities])
-        .arg(target())
+        .args([target(), categories::argument()])
         .args(files::format_arguments())
         .args([
             options::out_file("Where to write predictions, as CSV [default: standard output]"),
+            by_out,
             options::force("a file"),
             options::json(),
             options::quiet(),
@@ -75,14 +86,16 @@ fn level(text: &str) -> Result<f64, String> {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
     let out = matches.get_one::<PathBuf>("out");
-    if let Some(out) = out {
-        output::check_free(out, force)?;
+    let by_out = matches.get_one::<PathBuf>("by-out");
+    for path in out.into_iter().chain(by_out) {
+        output::check_free(path, force)?;
     }
     let run = RunDir::read(summary::run_of(matches))?;
     let posterior = training::posterior(&run)?;
     if posterior.outputs() == 0 && matches.value_source("quantiles") == Some(ValueSource::CommandLine) {
         return Err(Usage("--quantiles is for runs that were fitted to real outcomes; this one predicts classes".into()).into());
     }
+    categories::check(matches, posterior.as_ref())?;
     if !run.status().complete {
         say(
             Tone::Warning,
@@ -97,7 +110,19 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let method = matches.get_one::<String>("method").map_or("", String::as_str);
     let levels: Vec<f64> = matches.get_many::<f64>("quantiles").map(|l| l.copied().collect()).unwrap_or_default();
     let refused = || format!("cannot predict `{}`", path.display());
+    let categories = categories::take(matches, &mut data);
     let (values, scores) = predict(posterior.as_ref(), &data, outcomes, levels, method).with_context(refused)?;
+    let by = match (&values, &categories) {
+        (Values::Classes(found), Some(categories)) => {
+            let mut by = ByCategory::new(&data, categories, &path)?;
+            by.add(run.path().display().to_string(), found, posterior.classes(), &data);
+            Some(by)
+        }
+        _ => None,
+    };
+    if let (Some(by), Some(to)) = (&by, by_out) {
+        output::to_file(to, force, |file| by.write_csv(file))?;
+    }
     let shares = match options::flag(matches, "responsibilities") {
         false => None,
         true => {
@@ -113,9 +138,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     match (out, json) {
         (Some(out), true) => output::json(&json!({
             "run": run.path(), "rows": data.rows(), "out": out, "classes": posterior.classes(), "scores": scores.map(|s| s.as_json()),
+            "by": by.as_ref().map(ByCategory::as_json),
         }))?,
         (Some(out), false) if !quiet => eprintln!("predicted {} into {}", tables::count(data.rows(), "row", "rows"), out.display()),
-        (None, true) => output::json(&table.as_json(scores))?,
+        (None, true) => {
+            let mut value = table.as_json(scores);
+            value["by"] = json!(by.as_ref().map(ByCategory::as_json));
+            output::json(&value)?;
+        }
         (None, false) => {
             let mut csv = Vec::new();
             table.write_csv(&mut csv)?;
@@ -125,6 +155,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     if let (Some(scores), false) = (&scores, quiet) {
         eprintln!("{}", scores.line());
+    }
+    match by {
+        Some(by) if out.is_some() && !json => output::to_stdout(&by.render(tables::stdout_width()))?,
+        Some(by) if out.is_none() && !json && !quiet => eprint!("{}", by.render(Some(80))),
+        _ => {}
     }
     Ok(Exit::Success)
 }
@@ -148,7 +183,7 @@ fn predict(
         return Ok((Values::Real { outcomes, levels, found }, scores));
     }
     let found = posterior.predict(data, method)?;
-    let scores = Scores::of_classes(&found, data, posterior.classes().len());
+    let scores = Scores::of_classes(&found, data, posterior.classes());
     Ok((Values::Classes(found), scores))
 }
 

@@ -9,6 +9,7 @@ use variegate_io::run_dir::{RunDir, Status};
 
 use crate::exit::Exit;
 use crate::tables::{self, Table};
+use crate::validation::Kept;
 use crate::{options, output, selection, training};
 
 const EXAMPLES: &str = "\
@@ -43,14 +44,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     };
     if options::flag(matches, "json") {
         let (found, selection) = found.ok().unzip();
-        output::json(&as_json(&run, found.as_ref(), selection.flatten().as_ref()))?;
+        output::json(&as_json(&run, found.as_ref(), selection.flatten().as_ref(), Kept::of(&run)?.as_ref()))?;
     } else {
-        output::to_stdout(&as_text(&run, &status, &found))?;
+        output::to_stdout(&as_text(&run, &status, &found, Kept::of(&run)?))?;
     }
     Ok(Exit::Success)
 }
 
-fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Selection>), String>) -> String {
+fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Selection>), String>, validated: Option<Kept>) -> String {
     let record = run.record();
     let path = run.path().display();
     let mut facts = vec![("run".to_string(), format!("{path}, {}", state(run, status)))];
@@ -70,6 +71,10 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
     for (name, value) in facts {
         let value = tables::wrap(&value, 80 - wide, "").replace('\n', &format!("\n{}", " ".repeat(wide)));
         text += &format!("{name:wide$}{value}\n");
+    }
+    if let Some(validated) = validated {
+        text += &format!("\n{}", validated.text().trim_end_matches('\n'));
+        text.push('\n');
     }
     match found {
         Ok((found, selection)) => {
@@ -122,7 +127,7 @@ fn state(run: &RunDir, status: &Status) -> String {
 }
 
 /// The same for machines. Numbers that JSON cannot hold are null.
-pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selection>) -> Value {
+pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selection>, validated: Option<&Kept>) -> Value {
     let record = run.record();
     let status = run.status();
     let word = match (status.complete, status.running) {
@@ -178,6 +183,7 @@ pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selecti
         "facts": found.map(|f| f.facts.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<serde_json::Map<_, _>>()),
         "table": table,
         "selection": selection.map(selection::as_json),
+        "cross_validation": validated.map(Kept::as_json),
         "notes": found.map(|f| &f.notes),
     })
 }

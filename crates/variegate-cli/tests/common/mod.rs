@@ -90,10 +90,11 @@ impl Said {
 /// Options that make a fit of this family short.
 pub fn short(family: &dyn Family) -> String {
     let has = |name: &str| family.settings().iter().any(|s| s.name == name);
+    let samples = family.defaults().get("inference").is_none_or(|word| ["hmc", "gibbs", "mh"].iter().any(|w| word == w));
     let mut options = String::new();
     for (name, option) in [("n_chains", " --chains 2"), ("n_warmup", " --warmup 100"), ("n_draws", " --draws 300")] {
         // a family that samples only where `inference` says so refuses them elsewhere
-        if has(name) && !has("inference") {
+        if has(name) && samples {
             options += option;
         }
     }

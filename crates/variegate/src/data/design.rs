@@ -13,6 +13,8 @@ mod fourier;
 mod map;
 mod moments;
 mod packed;
+mod paired;
+mod picked;
 mod polynomial;
 
 pub use blocks::{blocks_len, blocks_rows, runs};
@@ -170,14 +172,20 @@ impl Panel<'_> {
                         self.work[j * k + c] = v;
                     }
                 }
-                for (i, out) in out.chunks_exact_mut(k).enumerate() {
-                    out.copy_from_slice(&base);
-                    for_scaled(x, i, place, inverse, |j, u| {
-                        for (o, &w) in out.iter_mut().zip(&self.work[j * k..(j + 1) * k]) {
-                            *o += u * w;
+                let work = &self.work[..];
+                linalg::wide(
+                    #[inline(always)]
+                    || {
+                        for (i, out) in out.chunks_exact_mut(k).enumerate() {
+                            out.copy_from_slice(&base);
+                            for_scaled(x, i, place, inverse, |j, u| {
+                                for (o, &w) in out.iter_mut().zip(&work[j * k..(j + 1) * k]) {
+                                    *o += u * w;
+                                }
+                            });
                         }
-                    });
-                }
+                    },
+                );
             }
         }
     }
@@ -189,21 +197,57 @@ impl Panel<'_> {
             Kind::Dense(rows) => linalg::t_mul(r, rows, out, n, k, dim, true),
             Kind::Sparse { x, place, inverse, shift } => {
                 let mut sums = vec![0.0; k];
-                for (i, r) in r.chunks_exact(k).enumerate() {
-                    for (s, v) in sums.iter_mut().zip(r) {
-                        *s += v;
-                    }
-                    for_scaled(x, i, place, inverse, |j, u| {
-                        for (c, &v) in r.iter().enumerate() {
-                            out[c * dim + j] += v * u;
+                // one column of the result a row, so that a stored entry touches k neighbours; not worth it for few entries
+                let turned = x.stored() > dim;
+                self.work.clear();
+                self.work.resize(if turned { dim * k } else { 0 }, 0.0);
+                let work = &mut self.work[..];
+                linalg::wide(
+                    #[inline(always)]
+                    || {
+                        for (i, r) in r.chunks_exact(k).enumerate() {
+                            for (s, v) in sums.iter_mut().zip(r) {
+                                *s += v;
+                            }
+                            for_scaled(x, i, place, inverse, |j, u| {
+                                if turned {
+                                    work[j * k..(j + 1) * k].iter_mut().zip(r).for_each(|(o, v)| *o += v * u);
+                                } else {
+                                    r.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v * u);
+                                }
+                            });
                         }
-                    });
+                    },
+                );
+                if turned {
+                    for (j, column) in self.work.chunks_exact(k).enumerate() {
+                        column.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v);
+                    }
                 }
                 for (c, &s) in sums.iter().enumerate() {
                     for (o, &b) in out[c * dim..(c + 1) * dim].iter_mut().zip(shift) {
                         *o += s * b;
                     }
                 }
+            }
+        }
+    }
+
+    /// out (D) += Σ_n c_n x̃², column by column.
+    pub fn squares_add(&mut self, c: &[f64], out: &mut [f64]) {
+        match self.kind {
+            Kind::Dense(rows) => {
+                for (row, c) in rows.chunks_exact(self.dim).zip(c) {
+                    out.iter_mut().zip(row).for_each(|(o, v)| *o += c * v * v);
+                }
+            }
+            Kind::Sparse { x, place, inverse, shift } => {
+                // (u + b)² = u² + 2ub + b²
+                for (i, c) in c[..self.n].iter().enumerate() {
+                    for_scaled(x, i, place, inverse, |j, u| out[j] += c * u * (u + 2.0 * shift[j]));
+                }
+                let total: f64 = c[..self.n].iter().sum();
+                out.iter_mut().zip(shift).for_each(|(o, b)| *o += total * b * b);
             }
         }
     }
@@ -216,31 +260,7 @@ impl Panel<'_> {
                 self.work.resize(self.work.len().max(n * dim), f64::NAN);
                 linalg::weighted_gram(rows, c, out, n, dim, self.work);
             }
-            Kind::Sparse { x, place, inverse, shift } => {
-                // Σc (u+b)(u+b)ᵀ = Σc uuᵀ + g bᵀ + b gᵀ + (Σc) bbᵀ, g = Σc u
-                self.work.clear();
-                self.work.resize(dim, 0.0);
-                let g = &mut self.work[..];
-                let mut row: Vec<(usize, f64)> = Vec::new();
-                let mut total = 0.0;
-                for (i, &c) in c[..n].iter().enumerate() {
-                    total += c;
-                    row.clear();
-                    for_scaled(x, i, place, inverse, |j, u| row.push((j, u)));
-                    for (at, &(j, u)) in row.iter().enumerate() {
-                        let cu = c * u;
-                        g[j] += cu;
-                        for &(l, v) in &row[..=at] {
-                            out[j * dim + l] += cu * v;
-                        }
-                    }
-                }
-                for i in 0..dim {
-                    for j in 0..=i {
-                        out[i * dim + j] += g[i] * shift[j] + shift[i] * g[j] + total * shift[i] * shift[j];
-                    }
-                }
-            }
+            Kind::Sparse { .. } => self.sparse_gram_add((0..n).zip(c.iter().copied()), out),
         }
     }
 
@@ -287,6 +307,7 @@ impl Panel<'_> {
 }
 
 /// Calls `f(design column, scaled value)` for the stored, kept entries of a sparse row; columns ascend.
+#[inline(always)]
 fn for_scaled(x: X<'_>, i: usize, place: &[u32], inverse: &[f64], mut f: impl FnMut(usize, f64)) {
     let (indices, values) = x.sparse_row(i);
     for (&j, &v) in indices.iter().zip(values) {

@@ -166,6 +166,13 @@ impl<'a> X<'a> {
         }
     }
 
+    /// Number of stored entries.
+    pub fn stored(&self) -> usize {
+        match self {
+            X::Dense { values, .. } | X::Csr { values, .. } => values.len(),
+        }
+    }
+
     /// Columns and values of row i of a sparse view; empty for a dense one.
     pub fn sparse_row(&self, i: usize) -> (&'a [u32], &'a [f64]) {
         match *self {

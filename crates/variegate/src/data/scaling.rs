@@ -51,6 +51,21 @@ impl Design {
     }
 }
 
+impl Design {
+    /// Scales every kept column by its largest absolute value instead. A column of zeros has scale 1.
+    pub fn scale_to_largest(&mut self, x: &Matrix<'_>, weights: Option<&[f64]>) {
+        let mut largest = vec![0.0f64; self.raw_cols];
+        let x = x.view();
+        for i in (0..x.rows()).filter(|i| weights.is_none_or(|w| w[*i] > 0.0)) {
+            x.for_row(i, |j, v| largest[j] = largest[j].max(v.abs()));
+        }
+        for (scale, j) in self.scale.iter_mut().zip(&self.kept) {
+            let most = largest[*j as usize];
+            *scale = if most >= f64::MIN_POSITIVE { most } else { 1.0 };
+        }
+    }
+}
+
 /// Running sums of every column.
 struct Columns {
     /// Where t is 0, and the half-width of the range.
@@ -205,6 +220,16 @@ mod tests {
         assert_eq!((d.mean, d.scale, d.intercept), (vec![0.0; 3], vec![1.0; 3], false));
         let (d, _) = Design::fit(&x, None, Scaling { drop_constant: false, ..Scaling::default() });
         assert_eq!((d.mean[1], d.scale[1]), (5.0, 1.0));
+    }
+
+    #[test]
+    fn columns_are_scaled_to_their_largest_entry() {
+        let dense = [0.0, -4.0, 0.0, 2.0, 1.0, 0.0, 0.5, 3.0, 0.0];
+        for x in [Matrix::dense(3, 3, dense.to_vec()), csr(3, 3, &dense)] {
+            let (mut d, _) = Design::fit(&x, None, Scaling { center: false, drop_constant: false, ..Scaling::default() });
+            d.scale_to_largest(&x, Some(&[1.0, 1.0, 0.0]));
+            assert_eq!((d.mean, d.scale), (vec![0.0; 3], vec![2.0, 4.0, 1.0]));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`ess`] | effective sample sizes: bulk, tail, mean, sd, quantile |
 //! | [`mcse`] | Monte Carlo standard errors of mean, sd and quantiles |
 //! | [`energy`] | E-BFMI of Hamiltonian samplers, acceptance rates |
+//! | [`psis`] | leave-one-out predictive density by Pareto-smoothed importance sampling |
 //! | [`summary`] | all of it for one quantity |
 //! | [`convergence()`] | the verdict in words |
 //!
@@ -32,6 +33,7 @@ pub mod energy;
 pub mod ess;
 pub mod mcse;
 pub mod normal_quantile;
+pub mod psis;
 mod r_hat;
 pub mod summary;
 
@@ -41,6 +43,7 @@ pub use convergence::{Convergence, ESS_PER_CHAIN, R_HAT_LIMIT, convergence};
 pub use energy::{Acceptance, acceptance, e_bfmi};
 pub use ess::{ess_bulk, ess_mean, ess_quantile, ess_sd, ess_tail};
 pub use mcse::{mcse_mean, mcse_quantile, mcse_sd};
+pub use psis::{K_LIMIT, Loo, RowLoo};
 pub use r_hat::r_hat;
 pub use summary::{Summary, summarise};
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::*;
 
-struct Generator {
-    state: u64,
+pub(super) struct Generator {
+    pub(super) state: u64,
 }
 
 impl Generator {
@@ -15,7 +15,7 @@ impl Generator {
         (self.state >> 11) as f64 * 2f64.powi(-53)
     }
 
-    fn bell(&mut self) -> f64 {
+    pub(super) fn bell(&mut self) -> f64 {
         let mut total = 0.0;
         for _ in 0..12 {
             total += self.uniform();
@@ -71,7 +71,7 @@ fn draws(case: &Value) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| value.as_str().unwrap().parse().unwrap())
 }
 

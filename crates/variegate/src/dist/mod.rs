@@ -6,6 +6,7 @@
 mod beta;
 mod categorical;
 mod chinese_restaurant;
+mod concentration;
 mod dirichlet;
 mod gamma;
 mod inverse_gaussian;
@@ -25,6 +26,7 @@ mod testing;
 pub use beta::Beta;
 pub use categorical::{Categorical, draw_from_ln_weights};
 pub use chinese_restaurant::TableCount;
+pub use concentration::{Concentration, inverse_mean, ln_surface};
 pub use dirichlet::Dirichlet;
 pub use gamma::Gamma;
 pub use inverse_gaussian::InverseGaussian;

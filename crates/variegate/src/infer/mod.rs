@@ -4,12 +4,16 @@
 //! |---|---|
 //! | [`lbfgs`] | limited-memory quasi-Newton minimisation of an objective that may fail |
 //! | [`mod@slice`] | univariate slice sampling |
+//! | [`elliptical_slice`] | slice sampling under a Gaussian base law, free of tuning |
+//! | [`geodesic`] | Hamiltonian steps on products of spheres and lines |
 //! | [`dual_averaging`] | step sizes that reach a target acceptance |
 //! | [`robbins_monro`] | decreasing step-size schedules, and a proposal scale adapted by one |
 //! | [`finite_difference`] | numerical gradients, to check analytic ones against |
 
 pub mod dual_averaging;
+pub mod elliptical_slice;
 pub mod finite_difference;
+pub mod geodesic;
 pub mod lbfgs;
 mod line_search;
 pub mod robbins_monro;

@@ -4,6 +4,9 @@
 //! schema of its data); the driver runs it; the fit turns what was kept into a [`Posterior`]. Each step has one place for its errors.
 
 mod columns;
+pub mod cross_validation;
+pub mod experts;
+pub mod gated;
 pub mod logistic;
 mod settings;
 pub mod softmax;
@@ -20,7 +23,7 @@ use crate::run::{AnyProgram, Ending, Memory, Observer, Pace, Piece, Plan, Schedu
 use crate::{Error, Result};
 
 /// Every family there is. A new one is one line here.
-pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax];
+pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {
@@ -123,6 +126,11 @@ pub trait Posterior: Send + Sync {
     fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
         let _ = data;
         Err(Error::Unfit(format!("`{}` has no hidden components", self.family())))
+    }
+    /// Probability that two rows come from the same hidden component, for all pairs (n×n, row-major). Labels of components do not matter to it.
+    fn together(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
+        let _ = data;
+        Err(Error::Unfit(format!("`{}` does not say which rows share a component", self.family())))
     }
     /// The structures that were compared, if there is anything to compare.
     fn selection(&self) -> Option<Selection> {
@@ -293,26 +301,39 @@ pub const PREDICT_PANEL: usize = 64;
 
 /// Calls `f(first row, rows, panel)` for every run of [`PREDICT_PANEL`] rows, the last one filled up.
 pub fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
-    let rows = x.rows();
-    let mut first = 0;
-    while first < rows {
-        let count = PREDICT_PANEL.min(rows - first);
-        let run = x.slice(first..first + count);
-        match run {
-            X::Dense { cols, values, .. } if count < PREDICT_PANEL => {
-                let mut full = vec![0.0; PREDICT_PANEL * cols];
-                full[..values.len()].copy_from_slice(values);
-                f(first, count, X::Dense { rows: PREDICT_PANEL, cols, values: &full });
-            }
-            // sparse products go row by row, but an input map makes dense panels of sparse rows
-            X::Csr { cols, indptr, indices, values } if count < PREDICT_PANEL => {
-                let mut full = indptr.to_vec();
-                full.resize(PREDICT_PANEL + 1, indptr[count]);
-                f(first, count, X::Csr { cols, indptr: &full, indices, values });
-            }
-            _ => f(first, count, run),
+    for first in (0..x.rows()).step_by(PREDICT_PANEL) {
+        with_panel(x, first, &mut f);
+    }
+}
+
+/// The same in parallel: takes one state a panel through `f` and gives them back in order.
+pub fn for_panels_parallel<T: Send>(x: X<'_>, states: Vec<T>, f: impl Fn(T, usize, usize, X<'_>) -> T + Sync) -> Vec<T> {
+    use rayon::prelude::*;
+    let work = |(panel, state): (usize, T)| {
+        let mut state = Some(state);
+        with_panel(x, panel * PREDICT_PANEL, &mut |first, count, x: X<'_>| state = state.take().map(|s| f(s, first, count, x)));
+        state
+    };
+    states.into_par_iter().enumerate().filter_map(work).collect()
+}
+
+/// Calls `f` with the panel that begins at a row.
+fn with_panel(x: X<'_>, first: usize, f: &mut dyn FnMut(usize, usize, X<'_>)) {
+    let count = PREDICT_PANEL.min(x.rows() - first);
+    let run = x.slice(first..first + count);
+    match run {
+        X::Dense { cols, values, .. } if count < PREDICT_PANEL => {
+            let mut full = vec![0.0; PREDICT_PANEL * cols];
+            full[..values.len()].copy_from_slice(values);
+            f(first, count, X::Dense { rows: PREDICT_PANEL, cols, values: &full });
         }
-        first += count;
+        // sparse products go row by row, but an input map makes dense panels of sparse rows
+        X::Csr { cols, indptr, indices, values } if count < PREDICT_PANEL => {
+            let mut full = indptr.to_vec();
+            full.resize(PREDICT_PANEL + 1, indptr[count]);
+            f(first, count, X::Csr { cols, indptr: &full, indices, values });
+        }
+        _ => f(first, count, run),
     }
 }
 

@@ -132,7 +132,7 @@ fn prefactor(nu: f64, s: f64) -> f64 {
 
 /// The sums `U = sum_k q_k(w)/s^k` and `H = sum_k h_k(w)/s^k`, where `h_k = (k + 1/2) q_k + 2 w q_k'` belongs to the derivative:
 /// `x I_nu'(x)/I_nu(x) = s - (x/s)^2 H/U`.
-fn expansion(nu: f64, s: f64) -> (f64, f64) {
+pub(crate) fn expansion(nu: f64, s: f64) -> (f64, f64) {
     let w = (nu / s) * (nu / s);
     let (mut u, mut h, mut power) = (1.0, 0.5, 1.0);
     for (k, row) in UNIFORM.iter().enumerate().skip(1) {

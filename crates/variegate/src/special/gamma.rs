@@ -85,7 +85,7 @@ pub fn ln_beta(a: f64, b: f64) -> f64 {
 }
 
 /// `ln Gamma(x) - (x - 1/2) ln x + x - ln(2 pi)/2` for `x >= 12`.
-fn stirling_correction(x: f64) -> f64 {
+pub(crate) fn stirling_correction(x: f64) -> f64 {
     let v = 1.0 / (x * x);
     let series = 1.0 / 12.0
         - v * (1.0 / 360.0 - v * (1.0 / 1260.0 - v * (1.0 / 1680.0 - v * (1.0 / 1188.0 - v * (691.0 / 360_360.0 - v * (1.0 / 156.0))))));

@@ -15,7 +15,8 @@ mod normal;
 mod accuracy;
 
 pub use bessel::{bessel_ratio, ln_bessel_i, ln_bessel_i_scaled};
-pub(crate) use bessel::{ln_bessel_series, series_suffices};
+pub(crate) use bessel::{expansion, ln_bessel_series, series_suffices};
+pub(crate) use gamma::stirling_correction;
 pub use gamma::{digamma, ln_beta, ln_gamma, trigamma};
 pub use logistic::{ln_sigmoid, log_sum_exp, log1p_exp, sigmoid};
 pub use normal::{ln_norm_cdf, mills_ratio, norm_cdf};

@@ -327,6 +327,7 @@ mod tests {
             precision: Precision::Fixed,
             gamma: (1.0, 1.0),
             fixed: 1.0,
+            fixed_gates: None,
             bias: None,
         };
         let outcome = Outcome::Classes(classes);

@@ -9,6 +9,7 @@ use super::node::Covariance;
 use super::precision::Prior;
 use super::tree::{Child, Coding, Leaf, Outcome, Tree};
 use crate::data::design::{blocks_len, packed_len};
+use crate::model::gated::Gated;
 
 /// How the logits of a node follow from its units.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,6 +151,8 @@ pub struct Shape {
     pub gamma: (f64, f64),
     /// Precision of weights where it is fixed.
     pub fixed: f64,
+    /// That of gates, where it is another.
+    pub fixed_gates: Option<f64>,
     /// Precision of the bias where it has its own.
     pub bias: Option<f64>,
 }
@@ -231,6 +234,7 @@ impl Layout {
                 };
                 (0..classes as u32).map(|c| (0..s).filter(|place| class(&branch.children[*place]) == Leaf::Class(c)).collect()).collect()
             });
+            let fixed = if own.is_none() { shape.fixed_gates.unwrap_or(shape.fixed) } else { shape.fixed };
             layout.nodes.push(NodeLayout {
                 children: branch.children.clone(),
                 logits,
@@ -238,7 +242,7 @@ impl Layout {
                 first_unit: layout.units,
                 bound,
                 covariance,
-                prior: Prior::new(shape.precision, units, dim, shape.gamma.0, shape.gamma.1, shape.fixed, shape.bias),
+                prior: Prior::new(shape.precision, units, dim, shape.gamma.0, shape.gamma.1, fixed, shape.bias),
                 forms,
                 first_form: layout.forms,
                 matrices: layout.matrices..layout.matrices + length,
@@ -254,6 +258,24 @@ impl Layout {
         layout.forms += layout.gaussians();
         layout.matrices += layout.gaussians() * packed_len(dim);
         layout
+    }
+
+    /// The gate over experts that the tree is, if it is one (or a single expert): every child of the root gives one leaf to each class.
+    pub fn gated(&self) -> Option<Gated> {
+        let classes = self.nodes.first()?.reaches.len();
+        let experts = if self.nodes.len() == 1 { &self.nodes[..] } else { &self.nodes[1..] };
+        let plain = |node: &NodeLayout| node.own.as_ref().is_some_and(|own| own.iter().enumerate().all(|(c, leaves)| leaves[..] == [c]));
+        let logits = &experts.first()?.logits;
+        let gate = self.nodes.len() == 1
+            || self.nodes[0].logits == Logits::Full && self.nodes[0].children.iter().enumerate().all(|(k, c)| *c == Child::Node(k + 1));
+        let odds_of = match logits {
+            Logits::Full => None,
+            Logits::Logistic => Some(0),
+            Logits::Contrast(_) => return None,
+        };
+        let alike = experts.iter().all(|node| plain(node) && node.logits == *logits && node.width() == classes);
+        (gate && alike && classes >= 2 && self.nodes[0].children.len() == if self.nodes.len() == 1 { classes } else { experts.len() })
+            .then_some(Gated { experts: experts.len(), classes, odds_of })
     }
 
     /// Number of Gaussian leaves.

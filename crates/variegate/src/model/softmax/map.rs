@@ -15,6 +15,7 @@ use super::tree::Tree;
 use super::vb::Vb;
 use crate::Result;
 use crate::infer::lbfgs::{LbfgsSettings, Minimum, minimise};
+use crate::model::gated::rows;
 use crate::run::{Block, Rows, Sum};
 
 /// A start needs no more digits than this: the fit moves on from it.
@@ -78,6 +79,10 @@ impl Vb {
         block: &Block<'_>,
         scratch: &mut Scratch,
     ) -> TreeStats {
+        if let Some(gated) = layout.gated() {
+            let found = rows::likelihood(&self.design, &gated, at, block, |i| self.weight(block, i, fold), &mut scratch.rows);
+            return TreeStats { gradient: found.gradient, value: found.value, ..TreeStats::default() };
+        }
         let (n, vectors, outputs) = (block.rows(), layout.vectors(), layout.outputs);
         let weights = vectors * layout.dim;
         let Scratch { panel, m, walk, .. } = scratch;

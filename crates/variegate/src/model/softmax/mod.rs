@@ -164,6 +164,12 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
+    /// Number of classes, and of inputs without the bias, from a sealed schema.
+    pub(crate) fn sizes(sealed: &[u8]) -> Result<(usize, usize)> {
+        let schema: Self = state::unseal(SCHEMA, sealed)?;
+        Ok((schema.classes.len(), schema.design.kept.len()))
+    }
+
     fn outcome(&self) -> Outcome {
         if self.y_mean.is_empty() { Outcome::Classes(self.classes.len()) } else { Outcome::Real(self.y_mean.len()) }
     }
@@ -343,6 +349,14 @@ impl SoftmaxFit {
             Policy::GreedySubclasses { classes, .. } => vec![Structure::Subclasses(vec![1; *classes])],
             Policy::GreedyExperts { .. } => vec![Structure::Experts(1)],
         };
+        let grows = match program.search.policy {
+            Policy::GreedySubclasses { .. } => true,
+            Policy::GreedyExperts { most } => most > 2,
+            _ => false,
+        };
+        if program.shape.bound == Bound::Jj && grows {
+            return Err(Error::setting("bound", "jj", "`tilted`, `double` or `bohning`: the search tries nodes of more than two children"));
+        }
         for structure in structures {
             let tree = structure.tree(program.outcome, program.binary);
             if program.shape.bound == Bound::Jj

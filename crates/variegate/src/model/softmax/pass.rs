@@ -164,6 +164,7 @@ pub struct Scratch {
     pub(super) walk: Walk,
     solver: Solver,
     solved: Solved,
+    pub(super) rows: crate::model::gated::rows::Scratch,
 }
 
 /// Weights of the rows of a panel, and what the bounds of all nodes say of them.
@@ -295,7 +296,8 @@ impl Vb {
         scratch: &mut Scratch,
         mut f: impl FnMut(usize, PanelView<'_, '_>),
     ) {
-        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver, solved } = scratch;
+        let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver, solved, .. } =
+            scratch;
         walk.resize(layout);
         let (vectors, forms) = (layout.vectors(), layout.forms);
         let mut products = Products { projected, part, along, norm };

@@ -127,6 +127,8 @@ pub struct Settings {
     pub precision: Precision,
     /// The prior precision where `precision` is `fixed`.
     pub prior_precision: f64,
+    /// That of gates; `None` is the same.
+    pub gate_precision: Option<f64>,
     /// Shape of the prior of precisions.
     pub a0: f64,
     /// Rate of the prior of precisions.
@@ -193,6 +195,7 @@ impl Default for Settings {
             covariance: CovarianceChoice(None),
             precision: Precision::Node,
             prior_precision: 1.0,
+            gate_precision: None,
             a0: 1.0,
             b0: 1.0,
             bias_precision: None,
@@ -240,7 +243,8 @@ const NOT_OF_GIBBS: &[&str] = &[
     "folds",
 ];
 /// Settings of the variational fit alone, beside those of its starts and of the coding.
-const NOT_OF_MAP: &[&str] = &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "a0", "b0", "bias_precision"];
+const NOT_OF_MAP: &[&str] =
+    &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "gate_precision", "a0", "b0", "bias_precision"];
 /// Settings of the sampler alone.
 const OF_GIBBS: &[&str] = &["n_chains", "n_warmup", "n_draws", "thin"];
 
@@ -282,6 +286,7 @@ pub fn table() -> Vec<Setting> {
             "Weights of a node that share a learned prior precision: all, of a child, of a column, none; or fixed",
         ),
         setting("prior_precision", positive, "Prior precision of each weight where precision is fixed"),
+        setting("gate_precision", optional, "That of the weights of gates, where it is another"),
         setting("a0", positive, "Shape of the Gamma prior of precisions"),
         setting("b0", positive, "Rate of the Gamma prior of precisions"),
         setting("bias_precision", optional, "Fixed prior precision of the bias; nothing treats it like any other input"),
@@ -322,7 +327,7 @@ pub fn table() -> Vec<Setting> {
 
 impl Settings {
     /// Which settings others make meaningless: whether they do, the settings, and what is said of them.
-    fn meaningless(&self) -> [(bool, &'static [&'static str], &'static str); 9] {
+    fn meaningless(&self) -> [(bool, &'static [&'static str], &'static str); 10] {
         let gibbs = self.inference == Inference::Gibbs;
         let subclasses = self.subclasses.as_deref().and_then(Sizes::read);
         let compressive = matches!(subclasses, Some(Sizes::Compressive(_)));
@@ -333,13 +338,14 @@ impl Settings {
             (!gibbs, OF_GIBBS, "left out unless `inference` is `gibbs`"),
             (self.inference == Inference::Map, NOT_OF_MAP, "left out where `inference` is `map`"),
             (fixed, &["a0", "b0"], "left out where `precision` is `fixed`"),
-            (!fixed, &["prior_precision"], "left out unless `precision` is `fixed`"),
+            (!fixed, &["prior_precision", "gate_precision"], "left out unless `precision` is `fixed`"),
             (
                 self.task == Task::Classification,
                 &["noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"],
                 "left out unless `task` is `regression`",
             ),
             (self.slope_precision.is_some(), &["slope_shape", "slope_rate"], "left out where `slope_precision` is given"),
+            (self.experts.is_none() && self.gates.is_none(), &["gate_precision"], "left out where there are no gates"),
             (!compressive, &["generations"], "left out unless `subclasses` is searched by `compressive:N`"),
             (!pruned, &["relevance"], "left out unless `subclasses` is searched by `compressive:N` or `auto`"),
         ]
@@ -427,6 +433,7 @@ impl Settings {
             precision: self.precision,
             gamma: (self.a0, self.b0),
             fixed: self.prior_precision,
+            fixed_gates: self.gate_precision,
             bias: self.bias_precision.filter(|_| design.intercept),
         }
     }

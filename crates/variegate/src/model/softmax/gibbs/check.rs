@@ -62,6 +62,7 @@ impl Subject {
             precision: settings.precision,
             gamma: (3.0, 3.0),
             fixed: 1.5,
+            fixed_gates: None,
             bias: settings.bias_precision.map(|_| 0.5),
         };
         let leaf = LeafPrior { noise: (3.0, 2.0), slope: (3.0, 3.0), fixed_slope: settings.slope_precision.map(|_| 0.5) };

@@ -155,7 +155,15 @@ fn directions(rank: usize, dim: usize) -> Vec<f64> {
 }
 
 fn layout_of(structure: &Structure, outcome: Outcome, binary: Coding, bound: Bound, covariance: Covariance, dim: usize) -> (Tree, Layout) {
-    let shape = Shape { bound, covariance: Some(covariance), precision: Precision::Fixed, gamma: (1.0, 1.0), fixed: 1.0, bias: None };
+    let shape = Shape {
+        bound,
+        covariance: Some(covariance),
+        precision: Precision::Fixed,
+        gamma: (1.0, 1.0),
+        fixed: 1.0,
+        fixed_gates: None,
+        bias: None,
+    };
     let tree = structure.tree(outcome, binary);
     let layout = Layout::new(&tree, &shape, outcome, dim);
     (tree, layout)

@@ -1,0 +1,129 @@
+//! Mixtures of experts: time of a pass over the rows, and effective draws a second of the samplers, chain by chain on one thread each.
+
+use anyhow::{Context, Result};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::time::Instant;
+use variegate::data::Dataset;
+use variegate::diagnostics::{ess_bulk, r_hat};
+use variegate::model::experts::{ExpertsPosterior, Shape as Mixture};
+use variegate::model::gated::rows;
+use variegate::model::{RunSettings, family};
+use variegate::run::{Draws, Piece, Shape, blocks, default_block_rows};
+use variegate_io::read::{ColumnSpec, ReadOptions, read};
+
+use crate::Options;
+use crate::clock::{figures, seconds};
+
+fn data(options: &Options, key: &str) -> Result<Dataset<'static>> {
+    let path = options.word(key, "");
+    let target = (!path.ends_with(".svm")).then(|| ColumnSpec::column("y"));
+    let data = read(Path::new(path), &ReadOptions { target, ..ReadOptions::default() })?;
+    Ok(data)
+}
+
+pub fn run(options: &Options) -> Result<Value> {
+    match options.word("work", "ess") {
+        "pass" => pass(options),
+        _ => ess(options),
+    }
+}
+
+/// Seconds of one pass: log likelihood and its gradient over all rows.
+fn pass(options: &Options) -> Result<Value> {
+    let train = data(options, "train")?;
+    let experts = options.get("experts", 30usize)?;
+    let given = json!({ "experts": experts, "inference": "map", "prior": "gaussian" });
+    let _ = family("experts")?.configure(given.as_object().context("settings")?)?.prepare(&train)?;
+    let (mut design, _) = variegate::data::Design::fit(&train.x, None, Default::default());
+    design.intercept = true;
+    let shape = Mixture::new(experts, 2, design.kept.len(), true);
+    let weights: Vec<f64> = (0..shape.vectors() * shape.dim()).map(|i| (i as f64).sin() * 0.3).collect();
+    let blocks = blocks(&train, options.get("block", default_block_rows(train.x.cols()))?);
+    let mut scratch = rows::Scratch::default();
+    let gated = shape.gated();
+    let mut value = 0.0;
+    let times: Vec<f64> = (0..options.get("repeats", 20)?)
+        .map(|_| {
+            seconds(|| {
+                value = blocks.iter().map(|b| rows::likelihood(&design, &gated, &weights, b, |_| 1.0, &mut scratch).value.0).sum();
+            })
+        })
+        .collect();
+    Ok(json!({ "benchmark": "experts pass", "rows": train.rows(), "experts": experts, "value": value, "seconds": figures(&times) }))
+}
+
+/// Effective draws of the log likelihood and of predictions at held-out rows, for each second of sampling.
+fn ess(options: &Options) -> Result<Value> {
+    let (train, test) = (data(options, "train")?, data(options, "test")?);
+    let mut given: Map<String, Value> = serde_json::from_str(options.word("settings", "{}"))?;
+    let (warm_up, draws) = (options.get("warmup", 500u64)?, options.get("draws", 1000u64)?);
+    let (chains, seed) = (options.get("chains", 2u32)?, options.get("seed", 1u64)?);
+    for (name, value) in [("n_warmup", json!(warm_up)), ("n_draws", json!(draws)), ("n_chains", json!(chains))] {
+        given.insert(name.into(), value);
+    }
+    let model = family("experts")?.configure(&given)?;
+    let fit = model.prepare(&train)?;
+    let block_rows = RunSettings::default().plan(fit.as_ref(), &train)?.block_rows;
+    let cut = blocks(&train, block_rows);
+    let shape = Shape { rows: train.rows(), cols: train.x.cols(), blocks: cut.len() as u32, block_rows };
+    // each chain on one thread; on one thread in all they go one after the other, and times are those of one core
+    let threads = options.get("threads", 1usize)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let begin = Instant::now();
+    let run = |chain: u32| -> Result<(Piece, f64, f64)> {
+        let begin = Instant::now();
+        let mut open = fit.program().open(&cut, shape, seed, chain, None)?;
+        (0..warm_up).try_for_each(|_| open.advance(true).map(|_| ()))?;
+        let warm_seconds = begin.elapsed().as_secs_f64();
+        let mut kept = Draws::default();
+        let mut trace = Vec::new();
+        let begin = Instant::now();
+        for sweep in 1..=draws {
+            let report = open.advance(false)?;
+            open.keep(&mut kept);
+            trace.push((warm_up + sweep, report));
+        }
+        let piece = Piece { chain, sweeps: warm_up + draws, draws: kept, trace, checkpoint: open.save()?, finished: true };
+        Ok((piece, warm_seconds, begin.elapsed().as_secs_f64()))
+    };
+    let done: Vec<(Piece, f64, f64)> = pool.install(|| (0..chains).into_par_iter().map(run).collect::<Result<_>>())?;
+    let wall_seconds = begin.elapsed().as_secs_f64();
+    let (warm_seconds, draw_seconds): (f64, f64) = (done.iter().map(|d| d.1).sum(), done.iter().map(|d| d.2).sum());
+    let pieces: Vec<Piece> = done.into_iter().map(|d| d.0).collect();
+    let posterior = fit.posterior(&pieces)?;
+    let saved = posterior.save()?;
+    let experts: ExpertsPosterior = ExpertsPosterior::read(&saved)?;
+    let likelihood: Vec<Vec<f64>> = pieces.iter().filter_map(|p| p.draws.scalars.column("log_likelihood", 0)).collect();
+    let rows = test.rows();
+    // probability of the class each held-out row has, a draw after the other
+    let ln = experts.row_likelihoods(&test)?;
+    let by_row: Vec<Vec<Vec<f64>>> = (0..rows)
+        .map(|i| {
+            (0..chains as usize).map(|c| (0..draws as usize).map(|d| ln[(c * draws as usize + d) * rows + i].exp()).collect()).collect()
+        })
+        .collect();
+    let mut sizes: Vec<f64> = by_row.par_iter().map(|chains| ess_bulk(chains)).collect();
+    sizes.sort_by(f64::total_cmp);
+    let mut hats: Vec<f64> = by_row.par_iter().map(|chains| r_hat(chains)).collect();
+    hats.sort_by(f64::total_cmp);
+    let at = |values: &[f64], q: f64| values[((values.len() - 1) as f64 * q) as usize];
+    let extras = |name: &str| -> f64 {
+        let all: Vec<f64> =
+            pieces.iter().flat_map(|p| &p.trace).filter_map(|(_, r)| r.extras.iter().find(|(n, _)| n == name).map(|(_, v)| *v)).collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
+    };
+    let of_likelihood = ess_bulk(&likelihood);
+    Ok(json!({
+        "benchmark": "experts", "settings": given, "rows": train.rows(), "columns": train.x.cols(),
+        "threads": threads, "wall_seconds": wall_seconds, "warm_seconds": warm_seconds, "draw_seconds": draw_seconds, "acceptance": extras("acceptance"), "step": extras("step"),
+        "log_likelihood": { "mean": likelihood.iter().flatten().sum::<f64>() / (chains as f64 * draws as f64),
+                            "ess": of_likelihood, "per_second": of_likelihood / draw_seconds, "r_hat": r_hat(&likelihood) },
+        "predictions": { "ess_least": sizes[0], "ess_median": at(&sizes, 0.5), "least_per_second": sizes[0] / draw_seconds,
+                         "median_per_second": at(&sizes, 0.5) / draw_seconds, "r_hat_worst": at(&hats, 1.0), "r_hat_99": at(&hats, 0.99),
+                         "r_hat_median": at(&hats, 0.5) },
+        "accuracy": by_row.iter().filter(|c| { let all: Vec<f64> = c.concat(); all.iter().sum::<f64>() / all.len() as f64 > 0.5 }).count() as f64 / rows as f64,
+        "log_loss": -by_row.iter().map(|c| { let all: Vec<f64> = c.concat(); (all.iter().sum::<f64>() / all.len() as f64).ln() }).sum::<f64>() / rows as f64,
+    }))
+}

@@ -1,0 +1,367 @@
+//! Hamiltonian Monte Carlo: the default sampler, for every prior and any number of classes.
+//!
+//! A sweep is one trajectory with the experts' labels summed out, on the product of the spheres of directions and the lines of everything
+//! else (geodesic, metric `sphere`), or in flat coordinates that know how columns hang together (`frame.rs`, metric `columns`);
+//! then attempts to exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
+//! Each leapfrog step asks the rows once. The gradient at the present point is carried from sweep to sweep, exchanged along
+//! with the experts.
+
+mod frame;
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use super::draws;
+use super::hyper::{self, Learning};
+use super::law::Law;
+use super::moves;
+use super::sampler::Sampler;
+use super::settings::{Hyper, Metric};
+use super::shape::Shape;
+use super::starts;
+use crate::Result;
+use crate::data::Design;
+use crate::infer::dual_averaging::DualAveraging;
+use crate::infer::geodesic::{Manifold, transition};
+use crate::model::gated::rows::{self, Likelihood};
+use crate::prior::Scratch as PriorScratch;
+use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick};
+use frame::{Frame, MOST_COLUMNS};
+
+/// The sampler.
+#[derive(Debug, Clone)]
+pub struct Hmc {
+    /// From raw rows to design rows.
+    pub design: Design,
+    /// Sizes of the mixture.
+    pub shape: Shape,
+    /// Prior of a point, with the hyperparameters chains begin with.
+    pub law: Law,
+    /// What happens to the hyperparameters.
+    pub hyper: Hyper,
+    /// Most leapfrog steps of a trajectory.
+    pub max_steps: u32,
+    /// Acceptance that the step size aims at.
+    pub target_accept: f64,
+    /// In which coordinates trajectories run.
+    pub metric: Metric,
+    /// Sweeps of the warm-up in which coordinates are still learned; the step size needs the rest to itself.
+    pub learn_until: u64,
+}
+
+/// State of the sampler between sweeps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The point.
+    pub point: Vec<f64>,
+    /// The prior with the hyperparameters now.
+    pub law: Law,
+    /// Log likelihood of the point, and its gradient with respect to the weights; empty before the first sweep.
+    pub ln_likelihood: f64,
+    slopes: Vec<f64>,
+    /// The step size.
+    pub step: DualAveraging,
+    /// What was learned of the hyperparameters.
+    pub learning: Learning,
+    /// Flat coordinates; none before the first sweep, or where trajectories run on spheres.
+    frame: Option<Frame>,
+}
+
+/// What the rows are asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask<'a> {
+    /// Log likelihood and gradient at these weights.
+    Likelihood(Cow<'a, [f64]>),
+    /// Σ x̃x̃ᵀ (lower triangle), or for many columns its diagonal and then Σ x̃, in the place of the gradient; the number of rows
+    /// in the place of the value. Weights count.
+    Gram,
+}
+
+/// Step size that the search for one begins with.
+const FIRST_STEP: f64 = 0.1;
+
+impl Hmc {
+    fn state(&self, point: Vec<f64>, law: Law) -> Result<State> {
+        let step = DualAveraging::new(FIRST_STEP, self.target_accept)?;
+        Ok(State { point, law, ln_likelihood: f64::NAN, slopes: Vec::new(), step, learning: Learning::default(), frame: None })
+    }
+
+    /// Log likelihood of a point and its gradient with respect to the weights.
+    fn ask(&self, rows: &mut dyn Rows<Self>, point: &[f64], buffers: &mut Buffers) -> Result<Likelihood> {
+        self.shape.plain(point, &mut buffers.plain);
+        self.shape.weights(&buffers.plain, &mut buffers.weights);
+        rows.all(&Ask::Likelihood(Cow::Borrowed(&buffers.weights)))
+    }
+
+    /// Log density of a point from what the rows said of it, and its gradient.
+    fn density(&self, law: &Law, point: &[f64], found: &Likelihood, gradient: &mut [f64], buffers: &mut Buffers) -> f64 {
+        gradient.fill(0.0);
+        self.shape.plain_gradient(&found.gradient.0, &mut buffers.slopes);
+        self.shape.pull_back(point, &buffers.slopes, gradient);
+        found.value.0 + law.gradient_add(&self.shape, point, gradient, &mut buffers.prior)
+    }
+
+    /// Spheres of the manifold: where they begin, how many, in how many dimensions.
+    fn spheres(&self) -> Vec<(usize, usize, usize)> {
+        let s = &self.shape;
+        [(s.expert_directions(), s.expert_dim()), (s.gate_directions(), s.inputs)]
+            .into_iter()
+            .filter(|(range, _)| !range.is_empty())
+            .map(|(range, dim)| (range.start, range.len() / dim, dim))
+            .collect()
+    }
+
+    /// How far a step goes in each coordinate. A direction in p dimensions moves at the speed √p, a number at the speed 1; lengths and intercepts
+    /// would be left behind by the steps that directions allow. The shares of that speed were found by effective draws a second
+    /// (`bench/`), with 20 and with 123 columns; gates bend more sharply than experts.
+    fn paces(&self) -> Vec<f64> {
+        let s = &self.shape;
+        let mut out = vec![1.0; s.len()];
+        for (sizes, intercepts, dim, share) in
+            [(s.expert_sizes(), s.expert_intercepts(), s.expert_dim(), 1.0), (s.gate_sizes(), s.gate_intercepts(), s.inputs, 0.5)]
+        {
+            let speed = share * (dim as f64).sqrt();
+            out[sizes].fill((0.5 * speed).max(1.0));
+            out[intercepts].fill(speed.max(1.0));
+        }
+        out
+    }
+
+    /// One trajectory of at most so many steps; the point, its likelihood and slopes move along if it is accepted.
+    fn trajectory(
+        &self,
+        state: &mut State,
+        rows: &mut dyn Rows<Self>,
+        step: f64,
+        max_steps: u32,
+        buffers: &mut Buffers,
+        rng: &mut Philox,
+    ) -> Result<crate::infer::geodesic::Outcome> {
+        let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(std::mem::take(&mut state.slopes)) };
+        let mut gradient = vec![0.0; self.shape.len()];
+        let mut value = self.density(&state.law, &state.point, &here, &mut gradient, buffers);
+        let mut last = None;
+        let (law, shape) = (&state.law, &self.shape);
+        let outcome = match &mut state.frame {
+            None => {
+                let (spheres, paces) = (self.spheres(), self.paces());
+                let manifold = Manifold { spheres: &spheres, len: shape.len(), paces: &paces };
+                let target = |point: &[f64], gradient: &mut [f64]| {
+                    let found = self.ask(rows, point, buffers)?;
+                    let value = self.density(law, point, &found, gradient, buffers);
+                    last = Some(found);
+                    Ok(value)
+                };
+                transition(manifold, &mut state.point, &mut value, &mut gradient, step, max_steps, target, rng)?
+            }
+            Some(frame) => {
+                let mut flat = frame.enter(shape, &state.point, rng)?;
+                let (frame, mut lengths) = (&*frame, Vec::new());
+                let mut point = frame.leave(shape, &flat, &mut lengths);
+                value += frame.pull_back(shape, &point, &lengths, &mut gradient);
+                let paces = frame.paces(shape);
+                let manifold = Manifold { spheres: &[], len: shape.len(), paces: &paces };
+                let target = |flat: &[f64], gradient: &mut [f64]| {
+                    point = frame.leave(shape, flat, &mut lengths);
+                    if lengths.iter().any(|l| *l < f64::MIN_POSITIVE) {
+                        return Ok(f64::NEG_INFINITY);
+                    }
+                    let found = self.ask(rows, &point, buffers)?;
+                    let value = self.density(law, &point, &found, gradient, buffers);
+                    last = Some(found);
+                    Ok(value + frame.pull_back(shape, &point, &lengths, gradient))
+                };
+                let outcome = transition(manifold, &mut flat, &mut value, &mut gradient, step, max_steps, target, rng)?;
+                if outcome.accepted {
+                    state.point = point;
+                }
+                outcome
+            }
+        };
+        let now = match last {
+            Some(found) if outcome.accepted => found,
+            _ => here,
+        };
+        (state.ln_likelihood, state.slopes) = (now.value.0, now.gradient.0);
+        Ok(outcome)
+    }
+
+    /// A step size whose single leapfrog steps are accepted about half of the time: doubled or halved until that turns.
+    fn first_step(&self, state: &mut State, rows: &mut dyn Rows<Self>, buffers: &mut Buffers, rng: &mut Philox) -> Result<()> {
+        let mut step = FIRST_STEP;
+        let mut before = None;
+        for _ in 0..40 {
+            let mut trial = state.clone();
+            let accepted = self.trajectory(&mut trial, rows, step, 1, buffers, rng)?.accept_probability > 0.5;
+            if before.is_some_and(|b| b != accepted) {
+                break;
+            }
+            before = Some(accepted);
+            step *= if accepted { 2.0 } else { 0.5 };
+        }
+        state.step.restart(step)
+    }
+}
+
+#[derive(Default)]
+struct Buffers {
+    plain: Vec<f64>,
+    weights: Vec<f64>,
+    slopes: Vec<f64>,
+    prior: PriorScratch,
+}
+
+impl Sampler for Hmc {
+    fn at(&self, point: Vec<f64>, law: Law) -> State {
+        // the target was checked with the settings
+        self.state(point, law).expect("a valid target acceptance")
+    }
+
+    fn point(state: &State) -> &[f64] {
+        &state.point
+    }
+
+    fn law(state: &State) -> &Law {
+        &state.law
+    }
+}
+
+impl Program for Hmc {
+    const NAME: &'static str = "experts/hmc";
+    type Global = State;
+    type Local = ();
+    type Ask<'a> = Ask<'a>;
+    type Stats = Likelihood;
+    type Scratch = rows::Scratch;
+
+    fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
+        let point = starts::start(&self.shape, self.law.intercept_sd, stream, &mut |weights, gradient| {
+            let found = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
+            *gradient = found.gradient.0;
+            Ok(found.value.0)
+        })?;
+        self.state(point, self.law.clone())
+    }
+
+    fn local(&self, _: &Block<'_>, _: Stream) {}
+
+    fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
+        let mut rng = tick.stream.rng();
+        let mut buffers = Buffers::default();
+        if state.slopes.is_empty() {
+            let found = self.ask(rows, &state.point, &mut buffers)?;
+            (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
+        }
+        if self.metric == Metric::Columns && state.frame.is_none() {
+            let found = rows.all(&Ask::Gram)?;
+            let squares = [self.law.experts.size.mean_square(self.shape.expert_dim()), self.law.gates.size.mean_square(self.shape.inputs)];
+            state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares));
+        }
+        if tick.warm_up && state.step.count() == 0 {
+            self.first_step(state, rows, &mut buffers, &mut rng)?;
+        }
+        let step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
+        let outcome = self.trajectory(state, rows, step, self.max_steps, &mut buffers, &mut rng)?;
+        if tick.warm_up {
+            state.step.update(outcome.accept_probability);
+            self.learn(state, tick.sweep, &mut buffers)?;
+        }
+        let slopes = &mut state.slopes;
+        let swapped = moves::swaps(&self.shape, &state.law, &mut state.point, &mut rng, |i| self.shape.exchange_weights(slopes, i, i + 1));
+        if self.shape.inputs == 1 && state.frame.is_none() {
+            self.flips(state, rows, &mut buffers, &mut rng)?;
+        }
+        hyper::update(self.hyper, &mut state.learning, &mut state.law, &self.shape, &state.point, tick.warm_up, &mut rng)?;
+        let ln_prior = state.law.ln_density(&self.shape, &state.point);
+        Ok(Report {
+            objective: state.ln_likelihood + ln_prior,
+            components: self.shape.experts as u32,
+            converged: false,
+            extras: vec![
+                ("log_likelihood".into(), state.ln_likelihood),
+                ("acceptance".into(), outcome.accept_probability),
+                ("step".into(), step),
+                ("divergent".into(), f64::from(u8::from(outcome.divergent))),
+                ("swaps".into(), f64::from(swapped)),
+            ],
+        })
+    }
+
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut rows::Scratch, _: Stream) -> Result<Likelihood> {
+        match ask {
+            Ask::Likelihood(weights) => {
+                Ok(rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), scratch))
+            }
+            Ask::Gram => Ok(self.gram(block, scratch)),
+        }
+    }
+
+    fn draw(&self, state: &State, out: &mut Draws) {
+        let ln_prior = state.law.ln_density(&self.shape, &state.point);
+        draws::keep(&self.shape, &state.point, &state.law, self.hyper, state.ln_likelihood, ln_prior, out);
+    }
+}
+
+impl Hmc {
+    /// What the flat coordinates are made of.
+    fn gram(&self, block: &Block<'_>, scratch: &mut rows::Scratch) -> Likelihood {
+        let d = self.shape.dim();
+        let weights: Vec<f64> = (0..block.rows()).map(|i| block.weight(i)).collect();
+        let mut panel = self.design.panel(block.x, &mut scratch.panel);
+        let gram = if self.shape.inputs <= MOST_COLUMNS {
+            let mut gram = vec![0.0; d * d];
+            panel.weighted_gram_add(&weights, &mut gram);
+            gram
+        } else {
+            let mut moments = vec![0.0; 2 * d];
+            let (squares, sums) = moments.split_at_mut(d);
+            panel.t_mul_add(&weights, 1, sums);
+            panel.squares_add(&weights, squares);
+            moments
+        };
+        Likelihood { value: Sum(weights.iter().sum()), gradient: Sum(gram) }
+    }
+
+    /// Measures the curvature where the chain is; at the end of a window the coordinates change, and the step size begins anew.
+    fn learn(&self, state: &mut State, sweep: u64, buffers: &mut Buffers) -> Result<()> {
+        if state.frame.is_none() || sweep > self.learn_until {
+            return Ok(());
+        }
+        let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(state.slopes.clone()) };
+        let mut gradient = vec![0.0; self.shape.len()];
+        self.density(&state.law, &state.point, &here, &mut gradient, buffers);
+        if let Some(frame) = &mut state.frame
+            && frame.learn(&self.shape, &state.point, &gradient, sweep)
+        {
+            state.step.restart(state.step.final_step())?;
+        }
+        Ok(())
+    }
+
+    /// Proposes the other sign of each direction that is one of two points.
+    fn flips(&self, state: &mut State, rows: &mut dyn Rows<Self>, buffers: &mut Buffers, rng: &mut Philox) -> Result<()> {
+        use rand::RngExt;
+        let s = &self.shape;
+        let mut places: Vec<usize> = Vec::new();
+        if s.expert_dim() == 1 {
+            places.extend(s.expert_directions());
+        }
+        places.extend(s.gate_directions());
+        let mut now = state.ln_likelihood + state.law.directions(s, &state.point);
+        for at in places {
+            state.point[at] = -state.point[at];
+            let found = self.ask(rows, &state.point, buffers)?;
+            let then = found.value.0 + state.law.directions(s, &state.point);
+            if (1.0 - rng.random::<f64>()).ln() < then - now {
+                now = then;
+                (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
+            } else {
+                state.point[at] = -state.point[at];
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

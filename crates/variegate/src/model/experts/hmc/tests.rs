@@ -1,0 +1,126 @@
+//! Trajectories on circles against integrals over three angles, and coordinates against differences.
+
+use super::frame::Frame;
+use super::*;
+use crate::diagnostics::{mcse_mean, summarise};
+use crate::infer::finite_difference::check_gradient;
+use crate::linalg::dot;
+use crate::model::gated::{Gated, Work};
+use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular};
+use crate::run::Purpose;
+
+const X: [[f64; 2]; 6] = [[1.0, 0.2], [-0.4, 1.1], [0.3, -0.9], [-1.2, -0.3], [0.8, 0.8], [0.1, 1.6]];
+const GATES: [[f64; 2]; 3] = [[1.0, 0.0], [-0.5, 0.5], [0.0, -1.0]];
+const SIZES: [f64; 3] = [2.0, 1.5, 1.0];
+
+fn scores(directions: &[f64], rows: &[[f64; 2]]) -> Vec<f64> {
+    let score = |x: &[f64; 2]| -> Vec<f64> {
+        let gates = GATES.iter().map(|h| dot(h, x));
+        gates.chain((0..3).map(|k| SIZES[k] * dot(&directions[2 * k..2 * k + 2], x))).collect()
+    };
+    rows.iter().flat_map(score).collect()
+}
+
+/// Three experts of known lengths behind a known gate, on a circle: expectations by quadrature over the three angles, computed apart from
+/// this code; eighteen comparisons, false alarm below 2e-3.
+#[test]
+fn geodesic_trajectories_agree_with_integrals_over_angles() {
+    let chain = |kind| Directions::MutualAngular(MutualAngular { kind, kappa: 2.0, first: Some(vec![1.0, 0.0]) });
+    let cases = [
+        (chain(AngularKind::One), [0.528454711, 0.511121597, -0.703352069, -0.207551613, 0.776591455, 0.235689059]),
+        (chain(AngularKind::Two), [0.530908825, 0.510188546, -0.696780765, -0.181960903, 0.775464561, 0.204518195]),
+        (
+            Directions::Determinantal(Determinantal { length: 0.7 }),
+            [0.516226839, 0.408689948, -0.287838372, -0.220717572, 0.391724398, 0.144099573],
+        ),
+    ];
+    let gated = Gated::new(3, 2);
+    for (number, (law, exact)) in cases.into_iter().enumerate() {
+        let (mut work, mut scratch) = (Work::default(), PriorScratch::default());
+        let mut target = |a: &[f64], gradient: &mut [f64]| -> Result<f64> {
+            let (mut s, mut ln) = (scores(a, &X), [0.0; 6]);
+            gated.slopes(&mut s, &[1, 0, 0, 1, 1, 0], &mut ln, &mut work);
+            gradient.fill(0.0);
+            let prior = law.gradient_add(a, 2, gradient, &mut scratch);
+            for (x, s) in X.iter().zip(s.chunks(6)) {
+                for k in 0..3 {
+                    (0..2).for_each(|d| gradient[2 * k + d] += s[3 + k] * SIZES[k] * x[d]);
+                }
+            }
+            Ok(ln.iter().sum::<f64>() + prior)
+        };
+        let mut chains: Vec<Vec<Vec<f64>>> = vec![Vec::new(); 6];
+        for c in 0..4 {
+            let mut rng = Stream::new(11 + number as u64, c, Purpose::Check).rng();
+            let mut position: Vec<f64> = Directions::Uniform.sample(3, 2, &mut rng).unwrap();
+            let mut gradient = vec![0.0; 6];
+            let mut value = target(&position, &mut gradient).unwrap();
+            let manifold = Manifold { spheres: &[(0, 3, 2)], len: 6, paces: &[] };
+            let mut kept: Vec<Vec<f64>> = vec![Vec::new(); 6];
+            for sweep in 0..6_200 {
+                transition(manifold, &mut position, &mut value, &mut gradient, 0.5, 6, &mut target, &mut rng).unwrap();
+                if sweep < 200 {
+                    continue;
+                }
+                let predictions = scores(&position, &[[0.5, -0.5], [-1.0, 1.0]]);
+                let (mut gates, mut classes) = ([0.0; 3], [0.0; 6]);
+                for (row, out) in predictions.chunks(6).zip(0..2) {
+                    gated.probabilities(row, &mut gates, &mut classes);
+                    kept[out].push((0..3).map(|k| gates[k] * classes[2 * k + 1]).sum());
+                }
+                let a = &position;
+                kept[2].push(dot(&a[..2], &a[2..4]));
+                kept[3].push(dot(&a[2..4], &a[4..]));
+                kept[4].push(a[0]);
+                kept[5].push(a[5]);
+            }
+            chains.iter_mut().zip(kept).for_each(|(all, kept)| all.push(kept));
+        }
+        for (chains, exact) in chains.iter().zip(exact) {
+            let z = (summarise(chains).mean - exact) / mcse_mean(chains);
+            assert!(z.abs() < 4.0, "{law:?}: z = {z} at {exact}");
+        }
+    }
+}
+
+/// Flat coordinates lead back to the point they came from, and their gradient is that of differences, with dense and diagonal metrics.
+#[test]
+fn flat_coordinates_return_and_have_the_right_gradient() {
+    for (experts, classes, inputs, bias) in [(3, 2, 3, true), (2, 3, 2, false), (1, 2, 4, true)] {
+        let shape = Shape::new(experts, classes, inputs, bias);
+        let d = shape.dim();
+        // rows (1, 0.5, …, 1) and others, as their Gram matrix and as its diagonal with sums
+        let rows: Vec<Vec<f64>> =
+            (0..9).map(|i| (0..d).map(|j| if bias && j == inputs { 1.0 } else { ((i * 3 + j * 5) as f64).sin() }).collect()).collect();
+        let mut gram = vec![0.0; d * d];
+        let mut moments = vec![0.0; 2 * d];
+        for row in &rows {
+            for i in 0..d {
+                (0..=i).for_each(|j| gram[i * d + j] += row[i] * row[j]);
+                moments[i] += row[i] * row[i];
+                moments[d + i] += row[i];
+            }
+        }
+        for given in [&gram, &moments] {
+            let mut frame = Frame::new(&shape, given, 9.0, [6.0, 3.0]);
+            let mut rng = Stream::new(2, 0, Purpose::Check).rng();
+            let plain: Vec<f64> = (0..shape.plain_len()).map(|i| (0.8 * i as f64 + 0.3).sin()).collect();
+            let point = shape.point(&plain);
+            let flat = frame.enter(&shape, &point, &mut rng).unwrap();
+            let mut lengths = Vec::new();
+            let back = frame.leave(&shape, &flat, &mut lengths);
+            assert!(back.iter().zip(&point).all(|(a, b)| (a - b).abs() < 1e-12));
+            let linear: Vec<f64> = (0..shape.len()).map(|i| (1.1 * i as f64).cos()).collect();
+            let value = |flat: &[f64]| {
+                let mut lengths = Vec::new();
+                let point = frame.leave(&shape, flat, &mut lengths);
+                dot(&linear, &point) - 0.5 * lengths.iter().map(|l| l * l).sum::<f64>()
+            };
+            let mut gradient = linear.clone();
+            let added = frame.pull_back(&shape, &back, &lengths, &mut gradient);
+            assert!((value(&flat) - dot(&linear, &back) - added).abs() < 1e-10);
+            let worst = check_gradient(value, &flat, &gradient);
+            assert!(worst.relative_error < 1e-6, "{worst:?}");
+        }
+    }
+}

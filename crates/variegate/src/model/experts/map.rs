@@ -1,0 +1,79 @@
+//! Point estimates: the maximum of the penalised likelihood, with squared penalties alone or also a reward of large angles.
+//!
+//! Every chain looks for a maximum of its own. A sweep is a number of quasi-Newton steps, so that a long search can be watched and
+//! stopped; the model of the curvature begins anew with each.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use super::shape::Shape;
+use super::starts::{self, Penalty};
+use crate::Result;
+use crate::data::Design;
+use crate::model::gated::rows::{self, Likelihood};
+use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
+
+/// The search.
+#[derive(Debug, Clone)]
+pub struct Map {
+    /// From raw rows to design rows.
+    pub design: Design,
+    /// Sizes of the mixture.
+    pub shape: Shape,
+    /// What is taken from the likelihood, and added to it.
+    pub penalty: Penalty,
+    /// A search ends when a step gains less than this for each row.
+    pub tol: f64,
+}
+
+/// Where a search is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Weights and intercepts.
+    pub plain: Vec<f64>,
+    /// The objective there; NaN before the first sweep.
+    pub objective: f64,
+    /// Whether it is a maximum.
+    pub converged: bool,
+}
+
+/// What the rows are told: the weights.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ask<'a>(Cow<'a, [f64]>);
+
+/// Quasi-Newton steps of a sweep.
+const STEPS: usize = 50;
+
+impl Program for Map {
+    const NAME: &'static str = "experts/map";
+    type Global = State;
+    type Local = ();
+    type Ask<'a> = Ask<'a>;
+    type Stats = Likelihood;
+    type Scratch = rows::Scratch;
+
+    fn start(&self, _: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
+        Ok(State { plain: starts::random(&self.shape, stream), objective: f64::NAN, converged: false })
+    }
+
+    fn local(&self, _: &Block<'_>, _: Stream) {}
+
+    fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, _: Tick) -> Result<Report> {
+        let found = starts::maximise(&self.shape, &self.penalty, &state.plain, STEPS, self.tol, &mut |weights, gradient| {
+            let found = rows.all(&Ask(Cow::Borrowed(weights)))?;
+            *gradient = found.gradient.0;
+            Ok(found.value.0)
+        })?;
+        // a line search that finds nothing better has arrived as far as numbers go
+        state.converged = found.status != crate::infer::lbfgs::Status::MaxIterations;
+        state.objective = -found.value;
+        state.plain = found.x;
+        Ok(Report { objective: state.objective, components: self.shape.experts as u32, converged: state.converged, extras: Vec::new() })
+    }
+
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut rows::Scratch, _: Stream) -> Result<Likelihood> {
+        Ok(rows::likelihood(&self.design, &self.shape.gated(), &ask.0, block, |i| block.weight(i), scratch))
+    }
+
+    fn draw(&self, _: &State, _: &mut Draws) {}
+}

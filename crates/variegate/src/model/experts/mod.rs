@@ -1,0 +1,161 @@
+//! Diversified mixtures of experts: a softmax gate over linear classifiers whose directions keep apart.
+//!
+//! z ~ Cat(softmax_k(η_k·x + c_k)); given z = k, y ~ Cat(softmax(V(Θ_k x + b_k))). The weights of an expert (and of a gate) are a
+//! length times a direction; lengths are Gamma, and directions are coupled by a mutual angular chain or a determinant, so that no two
+//! experts say the same. A Gaussian prior leaves them independent.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `settings.rs` | settings, their defaults, and what goes with what |
+//! | `shape.rs` | coordinates, weights as rows see them, and the ways between |
+//! | `law.rs` | the prior of a point |
+//! | `../gated.rs` | rows of a gate over experts: likelihood, shares, derivatives |
+//! | `starts.rs`, `map.rs` | penalised maximum likelihood: where fits begin, and a fit of its own |
+//! | `hmc.rs`, `gibbs.rs`, `mh.rs` | the samplers; `sampler.rs` is what they share, `moves.rs` and `hyper.rs` the steps |
+//! | `vb/` | variational Bayes and posterior regularisation |
+//! | `draws.rs`, `posterior.rs`, `matching.rs`, `report.rs` | what is kept of a point; predictions; pairing of labels; summaries |
+//! | `fit.rs`, `tree.rs` | which program a fit runs; Gaussian weights by variational Bayes, which is the family softmax |
+//! | `simulate.rs`, `check.rs` | data from the prior; do the samplers draw from the posterior? |
+
+pub mod check;
+mod draws;
+mod fit;
+pub mod gibbs;
+pub mod hmc;
+pub mod hyper;
+pub mod law;
+pub mod map;
+mod matching;
+pub mod mh;
+pub mod moves;
+mod posterior;
+mod report;
+pub mod sampler;
+pub mod settings;
+pub mod shape;
+mod simulate;
+pub mod starts;
+mod tree;
+pub mod vb;
+
+pub use posterior::ExpertsPosterior;
+pub use settings::Settings;
+pub use shape::Shape;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::softmax::Softmax;
+use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use crate::Result;
+use crate::check::{CheckReport, Effort, Progress};
+use crate::data::{Dataset, Design};
+use crate::run::state;
+use settings::{Inference, Prior};
+
+pub(crate) const NAME: &str = "experts";
+const SCHEMA: &str = "experts schema";
+
+/// What results depend on beside draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Schema {
+    pub(crate) columns: Vec<String>,
+    pub(crate) classes: Vec<String>,
+    /// Total weight of the rows of each class.
+    pub(crate) counts: Vec<f64>,
+    pub(crate) design: Design,
+    pub(crate) shape: Shape,
+    /// Some design rows, at which chains are asked whether their predictions agree.
+    pub(crate) probes: Vec<f64>,
+}
+
+/// The family `experts`.
+pub struct Experts;
+
+impl Family for Experts {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Mixtures of experts that keep apart, by exact draws or variational Bayes"
+    }
+
+    fn about(&self) -> &'static str {
+        "Two classes or more, split softly among linear experts whose directions keep apart, so that few of them go far and rare patterns can \
+         have an expert of their own. The prior is a chain of directions (mutual-angular), a determinant, or independent Gaussians; the \
+         posterior is drawn from exactly, bounded, or maximised. Angles depend on the scale of columns: they are scaled first unless told \
+         otherwise. Prior gaussian with inference vb is the family softmax with a given number of experts, and is fitted as such."
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        settings::table()
+    }
+
+    fn defaults(&self) -> Map<String, Value> {
+        defaults::<Settings>()
+    }
+
+    fn simulate_settings(&self) -> Vec<Setting> {
+        simulate::SETTINGS.to_vec()
+    }
+
+    fn simulate_defaults(&self) -> Map<String, Value> {
+        defaults::<simulate::Request>()
+    }
+
+    fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
+        let settings: Settings = resolve(NAME, &self.settings(), given)?;
+        settings.validate()?;
+        if settings.prior == Prior::Gaussian && settings.inference == Inference::Vb {
+            return Ok(Box::new(tree::TreeModel::new(settings)?));
+        }
+        Ok(Box::new(ExpertsModel { settings }))
+    }
+
+    fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        if state::kind(saved)? == posterior::SAVED {
+            return Ok(Box::new(ExpertsPosterior::read(saved)?));
+        }
+        Softmax.load(saved)
+    }
+}
+
+/// The family with valid settings.
+#[derive(Debug, Clone)]
+pub struct ExpertsModel {
+    /// The settings.
+    pub settings: Settings,
+}
+
+impl Model for ExpertsModel {
+    fn family(&self) -> &'static dyn Family {
+        &Experts
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        as_map(&self.settings)
+    }
+
+    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
+        let (schema, warnings) = fit::schema(&self.settings, data)?;
+        fit::check(&self.settings, &schema, data)?;
+        Ok(fit::bind(&self.settings, schema, warnings))
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+        Ok(fit::bind(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new()))
+    }
+
+    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate experts", &simulate::SETTINGS, request)?;
+        simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        check::check(&self.settings, effort, seed, progress)
+    }
+}
+
+#[cfg(test)]
+mod tests;

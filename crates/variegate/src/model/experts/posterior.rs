@@ -1,0 +1,401 @@
+//! What a fit says: probabilities averaged over draws, shares of experts, who shares an expert.
+//!
+//! Every way of fitting ends in draws of weights: those of a sampler, some from the variational posterior, or the one point of an estimate.
+//! Labels of experts mean nothing from draw to draw; what is said of single experts is said after pairing each draw with the best one.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::matching::pair;
+use super::settings::{Inference, Settings};
+use super::shape::Shape;
+use super::{NAME, Schema, draws};
+use crate::data::design::PanelScratch;
+use crate::data::{Dataset, Target};
+use crate::model::{
+    ClassProbabilities, NamedArray, Posterior, Responsibilities, Summary, check_prediction_rows, choose_method, for_panels_parallel,
+};
+use crate::run::{Piece, state};
+use crate::{Error, Result};
+
+pub(super) const SAVED: &str = "experts posterior";
+const METHODS: &[&str] = &["average", "plug-in"];
+const POINT_METHODS: &[&str] = &["plug-in"];
+/// Most rows whose pairs are looked at.
+const MOST_TOGETHER: usize = 20_000;
+
+/// Where the draws come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Origin {
+    /// A sampler: draws of each chain.
+    Chains(Vec<usize>),
+    /// The best of some ascents.
+    Ascent {
+        /// Its number.
+        chain: u32,
+        /// Its objective.
+        objective: f64,
+        /// Whether it arrived.
+        converged: bool,
+        /// How many there were.
+        ascents: usize,
+    },
+}
+
+/// A fitted mixture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExpertsPosterior {
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) origin: Origin,
+    /// Plain forms, one a draw.
+    pub(super) plain: Vec<f64>,
+    /// The plain form that stands for all: the estimate, the variational mean, or the draw of highest density.
+    pub(super) centre: Vec<f64>,
+    /// Log joint density and log likelihood of each draw of a sampler.
+    pub(super) log_joint: Vec<f64>,
+    pub(super) log_likelihood: Vec<f64>,
+    /// Hyperparameters, where they moved: name and a value a draw.
+    pub(super) hyper: Vec<(String, Vec<f64>)>,
+    /// What to know beside the numbers.
+    pub(super) notes: Vec<String>,
+}
+
+const HYPER: [&str; 6] = ["alpha1", "alpha2", "kappa", "omega1", "omega2", "gate_kappa"];
+
+impl ExpertsPosterior {
+    /// From the draws of a sampler.
+    pub(super) fn sampled(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
+        let mut out = Self {
+            schema: schema.clone(),
+            settings: settings.clone(),
+            origin: Origin::Chains(Vec::new()),
+            plain: Vec::new(),
+            centre: Vec::new(),
+            log_joint: Vec::new(),
+            log_likelihood: Vec::new(),
+            hyper: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut lengths = Vec::new();
+        let (mut divergent, mut sweeps) = (0.0, 0.0);
+        let mut smallest_step = f64::INFINITY;
+        for chain in chains {
+            let table = &chain.draws.scalars;
+            if table.rows() == 0 {
+                continue;
+            }
+            lengths.push(table.rows());
+            draws::read(&schema.shape, table, &mut out.plain)?;
+            let column = |name: &str| table.column(name, 0).ok_or_else(|| Error::Unfit(format!("the draws have no column `{name}`")));
+            out.log_joint.extend(column("log_joint")?);
+            out.log_likelihood.extend(column("log_likelihood")?);
+            for name in HYPER {
+                if let Some(values) = table.column(name, 0) {
+                    match out.hyper.iter_mut().find(|(n, _)| n == name) {
+                        Some((_, all)) => all.extend(values),
+                        None => out.hyper.push((name.to_string(), values)),
+                    }
+                }
+            }
+            for (sweep, report) in &chain.trace {
+                if *sweep > settings.n_warmup {
+                    let extra = |name: &str| report.extras.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+                    sweeps += 1.0;
+                    divergent += extra("divergent").unwrap_or(0.0);
+                    smallest_step = smallest_step.min(extra("step").unwrap_or(f64::INFINITY));
+                }
+            }
+        }
+        if lengths.is_empty() {
+            return Err(Error::Unfit("the run has no draws yet, it was stopped during its warm-up: resume it".into()));
+        }
+        if divergent > 0.01 * sweeps {
+            let share = 100.0 * divergent / sweeps;
+            out.notes.push(format!("{share:.1} % of the trajectories diverged: raise `target_accept`, or standardise the columns."));
+        }
+        if smallest_step < 1e-5 {
+            out.notes.push(format!("The step size fell to {smallest_step:.1e}: look at the scale of the columns, and at the priors."));
+        }
+        let best = (0..out.log_joint.len()).fold(0, |best, i| if out.log_joint[i] > out.log_joint[best] { i } else { best });
+        out.centre = out.draw(best).to_vec();
+        out.origin = Origin::Chains(lengths);
+        Ok(out)
+    }
+
+    /// From an ascent: the plain form that stands for it, and draws from what it found (or that form alone).
+    pub(super) fn ascended(schema: &Schema, settings: &Settings, origin: Origin, centre: Vec<f64>, plain: Vec<f64>) -> Self {
+        Self {
+            schema: schema.clone(),
+            settings: settings.clone(),
+            origin,
+            plain,
+            centre,
+            log_joint: Vec::new(),
+            log_likelihood: Vec::new(),
+            hyper: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// From bytes that [`Posterior::save`] made.
+    pub fn read(saved: &[u8]) -> Result<Self> {
+        Ok(state::unseal(SAVED, saved)?)
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        &self.schema.shape
+    }
+
+    /// Number of draws.
+    pub fn draws(&self) -> usize {
+        self.plain.len() / self.shape().plain_len()
+    }
+
+    pub(super) fn draw(&self, i: usize) -> &[f64] {
+        let len = self.shape().plain_len();
+        &self.plain[i * len..(i + 1) * len]
+    }
+
+    /// Values of a quantity, by chain.
+    pub(super) fn by_chain(&self, values: &[f64]) -> Vec<Vec<f64>> {
+        let Origin::Chains(lengths) = &self.origin else { return vec![values.to_vec()] };
+        let mut rest = values;
+        lengths
+            .iter()
+            .map(|&n| {
+                let (head, tail) = rest.split_at(n);
+                rest = tail;
+                head.to_vec()
+            })
+            .collect()
+    }
+
+    /// Weights as rows multiply them, of the draws in a range.
+    fn weights(&self, range: std::ops::Range<usize>) -> Vec<Vec<f64>> {
+        range
+            .map(|i| {
+                let mut out = Vec::new();
+                self.shape().weights(self.draw(i), &mut out);
+                out
+            })
+            .collect()
+    }
+
+    /// Calls `f(first row, draw, row of the panel, probabilities of the experts, of the classes under each)` for all rows and the weights
+    /// given; panels in parallel, draws in order. Gives back one state a panel.
+    fn for_rows<T: Default + Send>(
+        &self,
+        data: &Dataset<'_>,
+        weights: &[Vec<f64>],
+        states: Vec<T>,
+        f: impl Fn(&mut T, usize, usize, usize, &[f64], &[f64]) + Sync,
+    ) -> Vec<T> {
+        let (shape, design) = (self.shape(), &self.schema.design);
+        let gated = shape.gated();
+        let columns = gated.columns();
+        for_panels_parallel(data.x.view(), states, |mut state, first, count, x| {
+            let (mut scratch, mut scores) = (PanelScratch::default(), vec![0.0; x.rows() * columns]);
+            let (mut gates, mut classes) = (vec![0.0; shape.experts], vec![0.0; shape.experts * shape.classes]);
+            let mut panel = design.panel(x, &mut scratch);
+            for (number, weights) in weights.iter().enumerate() {
+                panel.mul_t(weights, columns, &mut scores);
+                for (i, scores) in scores.chunks_exact(columns).enumerate().take(count) {
+                    gated.probabilities(scores, &mut gates, &mut classes);
+                    f(&mut state, first, number, i, &gates, &classes);
+                }
+            }
+            state
+        })
+    }
+
+    /// Order of the experts of a draw that fits the central one best: place k of the result is the expert of the draw that is paired with
+    /// expert k of the centre.
+    fn order(&self, draw: &[f64]) -> Vec<usize> {
+        let shape = self.shape();
+        let k = shape.experts;
+        if k == 1 {
+            return vec![0];
+        }
+        let (mut here, mut there) = (Vec::new(), Vec::new());
+        shape.weights(&self.centre, &mut here);
+        shape.weights(draw, &mut there);
+        let d = shape.dim();
+        // gates are known up to a common shift
+        for weights in [&mut here, &mut there] {
+            for j in 0..d {
+                let mean = (0..k).map(|i| weights[i * d + j]).sum::<f64>() / k as f64;
+                (0..k).for_each(|i| weights[i * d + j] -= mean);
+            }
+        }
+        let units = (here.len() / d - k) / k * d;
+        let part = |w: &[f64], i: usize| -> Vec<f64> { [&w[i * d..(i + 1) * d], &w[k * d + i * units..k * d + (i + 1) * units]].concat() };
+        let (a, b): (Vec<_>, Vec<_>) = (0..k).map(|i| (part(&here, i), part(&there, i))).unzip();
+        let cost: Vec<f64> =
+            a.iter().flat_map(|a| b.iter().map(|b| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>())).collect();
+        pair(&cost, k)
+    }
+
+    /// Probability that two rows come from the same expert, for all pairs (n×n).
+    pub(super) fn pairs(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
+        check_prediction_rows(data, self.width(), self.columns())?;
+        let n = data.rows();
+        if n > MOST_TOGETHER {
+            return Err(Error::Unfit(format!("pairs of {n} rows are too many: choose at most {MOST_TOGETHER} rows")));
+        }
+        let k = self.shape().experts;
+        let mut out = vec![0.0; n * n];
+        for i in 0..self.draws() {
+            let shares: Vec<f64> = self.shares(data, &self.weights(i..i + 1), None).concat();
+            crate::linalg::mul_t(&shares, &shares, &mut out, n, k, n, true);
+        }
+        let m = self.draws() as f64;
+        out.iter_mut().for_each(|v| *v /= m);
+        Ok(out)
+    }
+
+    /// Shares of the experts in rows (by panel, n×K in all), summed over the weights given, each in its order; given the class where there is
+    /// one.
+    fn shares(&self, data: &Dataset<'_>, weights: &[Vec<f64>], orders: Option<&[Vec<usize>]>) -> Vec<Vec<f64>> {
+        let (k, c) = (self.shape().experts, self.shape().classes);
+        let codes: Option<&[u32]> = match &data.target {
+            Target::Classes(classes) => Some(&classes.codes),
+            _ => None,
+        };
+        let panels = data.rows().div_ceil(crate::model::PREDICT_PANEL);
+        self.for_rows(data, weights, vec![Vec::new(); panels], |out: &mut Vec<f64>, first, number, i, gates, classes| {
+            if out.len() < (i + 1) * k {
+                out.resize((i + 1) * k, 0.0);
+            }
+            let likelihood = |e: usize| codes.map_or(1.0, |codes| classes[e * c + codes[first + i] as usize]);
+            let total: f64 = (0..k).map(|e| gates[e] * likelihood(e)).sum();
+            for (place, out) in out[i * k..].iter_mut().enumerate().take(k) {
+                let e = orders.map_or(place, |orders| orders[number][place]);
+                // where no expert could have given the class, the gate alone speaks
+                *out += if total > 0.0 { gates[e] * likelihood(e) / total } else { gates[e] };
+            }
+        })
+    }
+
+    /// Log likelihood of each row under each draw, one draw a row of the result.
+    pub fn row_likelihoods(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
+        check_prediction_rows(data, self.width(), self.columns())?;
+        let Target::Classes(classes) = &data.target else { return Err(crate::data::DataError::NoTarget.into()) };
+        let (n, c, m) = (data.rows(), self.shape().classes, self.draws());
+        let panels = n.div_ceil(crate::model::PREDICT_PANEL);
+        let mut out = vec![0.0; n * m];
+        for from in (0..m).step_by(AT_ONCE) {
+            let weights = self.weights(from..(from + AT_ONCE).min(m));
+            let found = self.for_rows(
+                data,
+                &weights,
+                vec![Vec::new(); panels],
+                |out: &mut Vec<(usize, usize, f64)>, first, number, i, gates, p| {
+                    let y = classes.codes[first + i] as usize;
+                    out.push((number, first + i, gates.iter().enumerate().map(|(k, g)| g * p[k * c + y]).sum::<f64>().ln()));
+                },
+            );
+            for (number, i, ln) in found.into_iter().flatten() {
+                out[(from + number) * n + i] = ln;
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Draws whose weights are held at once.
+const AT_ONCE: usize = 64;
+
+impl Posterior for ExpertsPosterior {
+    fn family(&self) -> &'static str {
+        NAME
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.schema.columns
+    }
+
+    fn width(&self) -> usize {
+        self.schema.design.raw_cols
+    }
+
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        if self.settings.inference == Inference::Map { POINT_METHODS } else { METHODS }
+    }
+
+    fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
+        let method = choose_method(method, self.methods())?;
+        check_prediction_rows(data, self.width(), self.columns())?;
+        let (n, k, c) = (data.rows(), self.shape().experts, self.shape().classes);
+        let single = method == "plug-in";
+        let m = if single { 1 } else { self.draws() };
+        let panels = n.div_ceil(crate::model::PREDICT_PANEL);
+        // sums of p and of p² a row and class
+        let mut sums: Vec<Vec<f64>> = vec![Vec::new(); panels];
+        for from in (0..m).step_by(AT_ONCE) {
+            let weights = if single {
+                let mut weights = Vec::new();
+                self.shape().weights(&self.centre, &mut weights);
+                vec![weights]
+            } else {
+                self.weights(from..(from + AT_ONCE).min(m))
+            };
+            sums = self.for_rows(data, &weights, sums, |out: &mut Vec<f64>, _, _, i, gates, classes| {
+                if out.len() < (i + 1) * 2 * c {
+                    out.resize((i + 1) * 2 * c, 0.0);
+                }
+                let out = &mut out[i * 2 * c..(i + 1) * 2 * c];
+                for y in 0..c {
+                    let p: f64 = (0..k).map(|e| gates[e] * classes[e * c + y]).sum();
+                    out[y] += p;
+                    out[c + y] += p * p;
+                }
+            });
+        }
+        let (mut probability, mut deviation) = (Vec::with_capacity(n * c), Vec::with_capacity(n * c));
+        let m = m as f64;
+        for row in sums.iter().flat_map(|panel| panel.chunks_exact(2 * c)) {
+            let total: f64 = row[..c].iter().sum();
+            for y in 0..c {
+                probability.push(row[y] / total);
+                let mean = row[y] / m;
+                deviation.push((row[c + y] / m - mean * mean).max(0.0).sqrt());
+            }
+        }
+        Ok(ClassProbabilities { probability, deviation: (!single).then_some(deviation) })
+    }
+
+    fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
+        check_prediction_rows(data, self.width(), self.columns())?;
+        let (k, m) = (self.shape().experts, self.draws());
+        let mut share = vec![0.0; data.rows() * k];
+        for from in (0..m).step_by(AT_ONCE) {
+            let range = from..(from + AT_ONCE).min(m);
+            let orders: Vec<Vec<usize>> = range.clone().into_par_iter().map(|i| self.order(self.draw(i))).collect();
+            let found = self.shares(data, &self.weights(range), Some(&orders)).concat();
+            share.iter_mut().zip(&found).for_each(|(s, f)| *s += f);
+        }
+        share.iter_mut().for_each(|s| *s /= m as f64);
+        Ok(Responsibilities { names: (1..=k).map(|k| format!("expert {k}")).collect(), share })
+    }
+
+    fn together(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
+        self.pairs(data)
+    }
+
+    fn summary(&self) -> Summary {
+        self.report()
+    }
+
+    fn arrays(&self) -> Vec<NamedArray> {
+        self.named_arrays()
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(SAVED, self)?)
+    }
+}

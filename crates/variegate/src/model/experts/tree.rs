@@ -1,0 +1,114 @@
+//! Independent Gaussian weights by variational Bayes: the tree engine of the family softmax, told the same prior.
+//!
+//! Two classes have one weight vector an expert there too, and the prior is the same to the letter. Three classes or more have a vector each,
+//! whose differences have the law of the contrasts here if their precision is doubled; intercepts keep one precision for all.
+
+use serde_json::{Map, Value, json};
+
+use super::law::{Law, Size};
+use super::settings::{Intercept, Scale};
+use super::{Experts, Settings, Shape, simulate};
+use crate::check::{CheckReport, Effort, Progress};
+use crate::data::{Dataset, Target};
+use crate::model::softmax::{self, Softmax};
+use crate::model::{Family, Fit, Model, Simulation, as_map, resolve};
+use crate::{Error, Result};
+
+/// The family with settings that are those of a tree.
+#[derive(Debug, Clone)]
+pub(super) struct TreeModel {
+    settings: Settings,
+    /// The tree's settings but for the precisions, which depend on the data.
+    tree: Map<String, Value>,
+}
+
+impl TreeModel {
+    pub(super) fn new(settings: Settings) -> Result<Self> {
+        let refuse = |name: &str, value: &str, allowed: &str| {
+            Err(Error::setting(name, value, format!("{allowed} with prior `gaussian` and inference `vb`")))
+        };
+        if settings.tol != Settings::default().tol {
+            return refuse("tol", &settings.tol.to_string(), "left out (the family `softmax` has one that counts nats, not nats a row)");
+        }
+        if settings.gate_bound != Settings::default().gate_bound {
+            return refuse("gate_bound", "bouchard", "left out (the family `softmax` has `bound`)");
+        }
+        let mut tree = Map::new();
+        let mut set = |name: &str, value: Value| {
+            tree.insert(name.to_string(), value);
+        };
+        match settings.experts {
+            // two children would otherwise share one vector
+            2 => set("gates", json!({"coding": "full", "children": ["expert", "expert"]})),
+            k => set("experts", json!(k.to_string())),
+        }
+        set("coding", json!("logistic"));
+        set("precision", json!("fixed"));
+        set("max_iter", json!(settings.max_iter));
+        set("n_init", json!(settings.n_init));
+        match settings.intercept {
+            Intercept::Separate => set("bias_precision", json!(settings.tau0.powi(-2))),
+            Intercept::Augment => {}
+            Intercept::None => return refuse("intercept", "none", "`separate` or `augment`"),
+        }
+        match settings.scale {
+            Scale::Auto | Scale::Standard => {}
+            Scale::None => set("standardize", json!(false)),
+            Scale::Maxabs => return refuse("scale", "maxabs", "`standard` or `none`"),
+        }
+        Ok(Self { settings, tree })
+    }
+
+    /// The tree over so many classes and inputs.
+    fn model(&self, classes: usize, inputs: usize) -> Result<Box<dyn Model>> {
+        let augmented = self.settings.intercept == Intercept::Augment;
+        let shape = Shape::new(self.settings.experts as usize, classes, inputs + usize::from(augmented), !augmented);
+        let law = Law::new(&self.settings, &shape);
+        let precision = |size: Size| match size {
+            Size::Gaussian { sd } => sd.powi(-2),
+            Size::Gamma { .. } => 1.0,
+        };
+        let mut tree = self.tree.clone();
+        let vectors = if classes == 2 { 1.0 } else { 2.0 };
+        tree.insert("prior_precision".into(), json!(vectors * precision(law.experts.size)));
+        if shape.gates() > 0 {
+            tree.insert("gate_precision".into(), json!(precision(law.gates.size)));
+        }
+        Softmax.configure(&tree)
+    }
+}
+
+impl Model for TreeModel {
+    fn family(&self) -> &'static dyn Family {
+        &Experts
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        as_map(&self.settings)
+    }
+
+    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
+        let classes = match &data.target {
+            Target::Classes(classes) => classes.names.len().max(2),
+            _ => 2,
+        };
+        // which columns are kept is known once they were looked at
+        let sealed = self.model(classes, data.x.cols().max(1))?.prepare(data)?.schema()?;
+        let (classes, inputs) = softmax::Schema::sizes(&sealed)?;
+        self.model(classes, inputs.max(1))?.prepare(data)
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+        let (classes, inputs) = softmax::Schema::sizes(schema)?;
+        self.model(classes, inputs.max(1))?.reopen(schema)
+    }
+
+    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate experts", &simulate::SETTINGS, request)?;
+        simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        self.model(2, 2)?.check(effort, seed, progress)
+    }
+}

@@ -1,0 +1,402 @@
+//! What rows are asked and what they report: one visit gives the bound of q and all that its next update needs.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use super::Vb;
+use super::bounds::{bouchard, log_odds};
+use super::fit::Fit;
+use crate::data::X;
+use crate::data::design::{PanelScratch, packed_len};
+use crate::linalg::wide;
+use crate::merge_fields;
+use crate::model::experts::settings::GateBound;
+use crate::model::experts::shape::Shape;
+use crate::model::gated::rows::{Scratch as LikelihoodScratch, likelihood};
+use crate::run::{Block, Sum};
+use crate::special::branchless::{exp, ln_1p};
+
+/// Rows of a dense panel: products of panels stay in the second-level cache.
+const PANEL: usize = 256;
+
+/// What the rows need to know of q. Vectors are those of the experts, one a contrast row, then those of the gates; components are the
+/// experts, then the gates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct View<'a> {
+    /// â of each vector, with a zero for the intercept where there is one.
+    pub directions: Cow<'a, [f64]>,
+    /// Mean intercept of each vector.
+    pub intercepts: Cow<'a, [f64]>,
+    /// E g A of each component.
+    pub scale: Cow<'a, [f64]>,
+    /// E g² ρJ/P: what |x|² counts in the second moment.
+    pub isotropic: Cow<'a, [f64]>,
+    /// E g² (1 − ρ): what |Âx|² counts.
+    pub along: Cow<'a, [f64]>,
+    /// Sum of the intercepts' variances.
+    pub variance: Cow<'a, [f64]>,
+}
+
+impl View<'_> {
+    /// Of a fit.
+    pub fn of(fit: &Fit, shape: &Shape) -> View<'static> {
+        let (p, d) = (shape.inputs, shape.dim());
+        let sides = [&fit.experts, &fit.gates];
+        let factors = || sides.iter().flat_map(|s| &s.factors);
+        let mut directions = Vec::with_capacity((shape.experts * shape.rows() + shape.gates()) * d);
+        let mut intercepts = Vec::new();
+        for f in factors() {
+            for (j, a) in f.direction.chunks_exact(p).enumerate() {
+                directions.extend_from_slice(a);
+                directions.resize(directions.len() + d - p, 0.0);
+                intercepts.push(f.intercepts.get(j).copied().unwrap_or(0.0));
+            }
+        }
+        let of = |value: fn(f64, f64, f64, f64) -> f64| -> Vec<f64> {
+            factors()
+                .map(|f| {
+                    let m = f.moments();
+                    value(m.size, m.square, m.along.mean, m.along.rho)
+                })
+                .collect()
+        };
+        let mut isotropic = of(|_, square, _, rho| square * rho);
+        // ρJ/P = ρ/p
+        isotropic.iter_mut().for_each(|v| *v /= p as f64);
+        View {
+            directions: directions.into(),
+            intercepts: intercepts.into(),
+            scale: of(|size, _, a, _| size * a).into(),
+            isotropic: isotropic.into(),
+            along: of(|_, square, _, rho| square * (1.0 - rho)).into(),
+            variance: factors().map(|f| f.intercepts.len() as f64 * f.variance).collect::<Vec<_>>().into(),
+        }
+    }
+}
+
+/// What the rows are asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask<'a> {
+    /// Bound, slopes and curvatures at this q.
+    Bound(View<'a>),
+    /// Log likelihood of these weights (`shape.rs`) and its gradient.
+    Likelihood(Cow<'a, [f64]>),
+    /// Σ x̃x̃ᵀ.
+    Gram,
+    /// Σ x̃ (x̃·v), and the total weight.
+    Product(Cow<'a, [f64]>),
+}
+
+/// What the rows report; which fields are filled in depends on the question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// The rows' part of the objective.
+    pub value: Sum<f64>,
+    /// Σ g x̃ of each vector, or the gradient, or a product.
+    pub linear: Sum<Vec<f64>>,
+    /// Σ w x̃x̃ᵀ, one pair of columns a row and one component a column.
+    pub grams: Sum<Vec<f64>>,
+    /// Σ w (â·x) x̃ of each vector.
+    pub along: Sum<Vec<f64>>,
+    /// Σ w x̃ of each component.
+    pub sums: Sum<Vec<f64>>,
+    /// Σ w |x|² of each component.
+    pub traces: Sum<Vec<f64>>,
+    /// Σ w |Âx|² of each component.
+    pub squares: Sum<Vec<f64>>,
+    /// Sum of the shares of each expert.
+    pub shares: Sum<Vec<f64>>,
+    /// Σ π(1 − π) of each gate, π its probability at the means.
+    pub open: Sum<Vec<f64>>,
+    /// Sum of the rows' weights.
+    pub weight: Sum<f64>,
+}
+merge_fields!(Stats, value, linear, grams, along, sums, traces, squares, shares, open, weight);
+
+/// Buffers of a visit.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(crate) panel: PanelScratch,
+    /// â·x of each vector; then w â·x.
+    scores: Vec<f64>,
+    /// g of each vector.
+    slopes: Vec<f64>,
+    /// w of each component that needs one.
+    curvatures: Vec<f64>,
+    norms: Vec<f64>,
+    row: Row,
+    likelihood: LikelihoodScratch,
+}
+
+/// Numbers of one row.
+#[derive(Debug, Default)]
+struct Row {
+    /// Bound of each expert; then its share.
+    expert: Vec<f64>,
+    /// Mean score of each gate.
+    gate: Vec<f64>,
+    /// Variance of each gate; then its curvature.
+    spread: Vec<f64>,
+    /// Probability of each gate at the means.
+    open: Vec<f64>,
+    /// Class scores of an expert.
+    class: Vec<f64>,
+    /// V'(1[y] − p) of each expert, in contrasts.
+    contrast: Vec<f64>,
+}
+
+/// Numbers ∝ exponentials, the largest 1; gives back ln of the sum of exponentials.
+#[inline(always)]
+fn exponentials(z: &mut [f64]) -> (f64, f64) {
+    let top = z.iter().copied().fold(f64::NEG_INFINITY, |a, b| if b > a { b } else { a });
+    for z in z.iter_mut() {
+        *z = exp(*z - top);
+    }
+    let sum: f64 = z.iter().sum();
+    // scores that are no numbers make no sum
+    let whole = sum < f64::INFINITY;
+    (if whole { top + ln_1p(sum - 1.0) } else { f64::NAN }, sum)
+}
+
+impl Vb {
+    /// Vectors of all components.
+    pub(super) fn vectors(&self) -> usize {
+        self.shape.experts * self.shape.rows() + self.shape.gates()
+    }
+
+    /// Whether Gram matrices are formed.
+    pub(super) fn forms_grams(&self) -> bool {
+        self.shape.inputs <= self.most_explicit
+    }
+
+    /// Components whose curvature the rows report.
+    pub(super) fn curved(&self) -> usize {
+        let fixed = self.forms_grams() && self.gate_bound == GateBound::Bohning;
+        self.shape.experts + if fixed { 0 } else { self.shape.gates() }
+    }
+
+    /// What no rows say of q.
+    pub(super) fn no_rows(&self) -> Stats {
+        let (d, vectors, curved) = (self.shape.dim(), self.vectors(), self.curved());
+        let zeros = |n: usize| Sum(vec![0.0; n]);
+        let stats =
+            Stats { linear: zeros(vectors * d), shares: zeros(self.shape.experts), open: zeros(self.shape.gates()), ..Stats::default() };
+        if self.forms_grams() {
+            return Stats { grams: zeros(packed_len(d) * curved), ..stats };
+        }
+        Stats { along: zeros(vectors * d), sums: zeros(curved * d), traces: zeros(curved), squares: zeros(curved), ..stats }
+    }
+
+    pub(super) fn visit_bound(&self, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch) -> Stats {
+        let (d, vectors, curved, whole) = (self.shape.dim(), self.vectors(), self.curved(), self.forms_grams());
+        let mut stats = self.no_rows();
+        let n = block.rows();
+        // sparse rows need no panel of their own
+        let step = if matches!(block.x, X::Csr { .. }) && self.design.map.is_none() { n.max(1) } else { PANEL };
+        for from in (0..n).step_by(step) {
+            let to = (from + step).min(n);
+            let rows = to - from;
+            let Scratch { panel, scores, slopes, curvatures, norms, row, .. } = &mut *scratch;
+            scores.resize(rows * vectors, f64::NAN);
+            slopes.resize(rows * vectors, f64::NAN);
+            curvatures.resize(rows * curved, f64::NAN);
+            norms.resize(rows, f64::NAN);
+            let mut panel = self.design.panel(block.x.slice(from..to), panel);
+            panel.mul_t(&view.directions, vectors, scores);
+            let mut ones = vec![1.0; d];
+            if self.shape.bias {
+                ones[d - 1] = 0.0;
+            }
+            panel.block_quadratics(1, &ones, 1, norms);
+            row.resize(&self.shape);
+            wide(
+                #[inline(always)]
+                || self.bound_rows(view, block, from, scores, slopes, curvatures, norms, row, &mut stats),
+            );
+            panel.t_mul_add(slopes, vectors, &mut stats.linear.0);
+            if whole {
+                panel.paired_grams_add(curvatures, curved, &mut stats.grams.0);
+            } else {
+                panel.t_mul_add(curvatures, curved, &mut stats.sums.0);
+                panel.t_mul_add(scores, vectors, &mut stats.along.0);
+            }
+        }
+        stats
+    }
+
+    /// Values, slopes and curvatures of a panel; scores become w â·x where Gram matrices are not formed.
+    #[inline(always)]
+    fn bound_rows(
+        &self,
+        view: &View<'_>,
+        block: &Block<'_>,
+        from: usize,
+        scores: &mut [f64],
+        slopes: &mut [f64],
+        curvatures: &mut [f64],
+        norms: &[f64],
+        row: &mut Row,
+        stats: &mut Stats,
+    ) {
+        let (k, j, gates, vectors, curved) = (self.shape.experts, self.shape.rows(), self.shape.gates(), self.vectors(), self.curved());
+        let whole = self.forms_grams();
+        let classes = block.y.classes();
+        let rows = scores.chunks_exact_mut(vectors).zip(slopes.chunks_exact_mut(vectors)).zip(curvatures.chunks_exact_mut(curved));
+        for (i, (((u, g), w), &norm)) in rows.zip(norms).enumerate() {
+            let count = block.weight(from + i);
+            stats.weight.0 += count;
+            if count == 0.0 {
+                u.fill(0.0);
+                g.fill(0.0);
+                w.fill(0.0);
+                continue;
+            }
+            let class = classes[from + i];
+            // experts
+            if j == 1 {
+                let sign = if class == 1 { 1.0 } else { -1.0 };
+                let parts = view.scale[..k].iter().zip(&view.isotropic[..k]).zip(&view.along[..k]).zip(&view.variance[..k]);
+                let places = row.expert.iter_mut().zip(w.iter_mut()).zip(u.iter()).zip(&view.intercepts[..k]);
+                for ((((value, w), &u), &m), (((&scale, &isotropic), &along), &variance)) in places.zip(parts) {
+                    let t = scale * u;
+                    let second = isotropic * norm + along * u * u + (2.0 * t + m) * m + variance;
+                    (*value, *w) = log_odds(sign, t + m, second);
+                }
+            } else {
+                for e in 0..k {
+                    row.expert[e] =
+                        self.class_bound(view, e, &u[e * j..(e + 1) * j], norm, class as usize, &mut row.class, &mut row.contrast);
+                }
+            }
+            // gate
+            let mut value = 0.0;
+            let mut centre = 0.0;
+            if gates > 0 {
+                let mut spread = 0.0;
+                for h in 0..k {
+                    let (u, at) = (u[k * j + h], k + h);
+                    row.gate[h] = view.scale[at] * u + view.intercepts[k * j + h];
+                    row.spread[h] =
+                        view.isotropic[at] * norm + (view.along[at] - view.scale[at] * view.scale[at]) * u * u + view.variance[at];
+                    spread += row.spread[h];
+                    row.expert[h] += row.gate[h];
+                }
+                match self.gate_bound {
+                    GateBound::Bohning => {
+                        row.open.copy_from_slice(&row.gate);
+                        let (ln_sum, sum) = exponentials(&mut row.open);
+                        row.open.iter_mut().for_each(|v| *v /= sum);
+                        value -= ln_sum + 0.25 * (1.0 - 1.0 / k as f64) * spread;
+                    }
+                    GateBound::Bouchard => {
+                        let (bound, c) = bouchard(&row.gate, &mut row.spread);
+                        value -= bound;
+                        centre = c;
+                    }
+                }
+            }
+            let (ln_sum, sum) = exponentials(&mut row.expert);
+            row.expert.iter_mut().for_each(|v| *v /= sum);
+            stats.value.0 += count * (value + ln_sum);
+            // what is left for the updates
+            for e in 0..k {
+                let share = count * row.expert[e];
+                stats.shares.0[e] += share;
+                if j == 1 {
+                    w[e] *= share;
+                    g[e] = share * if class == 1 { 0.5 } else { -0.5 };
+                } else {
+                    w[e] = 0.25 * share;
+                    for c in e * j..(e + 1) * j {
+                        let mean = view.scale[e] * u[c] + view.intercepts[c];
+                        g[c] = share * row.contrast[c] + w[e] * mean;
+                    }
+                }
+            }
+            if gates > 0 {
+                let w = if curved > k { &mut w[k..] } else { &mut [][..] };
+                match self.gate_bound {
+                    GateBound::Bohning => {
+                        for h in 0..k {
+                            stats.open.0[h] += count * row.open[h] * (1.0 - row.open[h]);
+                            g[k * j + h] = count * (row.expert[h] - row.open[h] + 0.5 * row.gate[h]);
+                        }
+                        w.fill(0.5 * count);
+                    }
+                    GateBound::Bouchard => {
+                        for h in 0..k {
+                            w[h] = count * row.spread[h];
+                            g[k * j + h] = count * (row.expert[h] - 0.5) + w[h] * centre;
+                        }
+                    }
+                }
+            }
+            if !whole {
+                for c in 0..curved {
+                    let vectors = if c < k { c * j..(c + 1) * j } else { k * j + c - k..k * j + c - k + 1 };
+                    stats.traces.0[c] += w[c] * norm;
+                    for v in vectors {
+                        stats.squares.0[c] += w[c] * u[v] * u[v];
+                        u[v] *= w[c];
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bound of an expert over more than two classes; its slopes in contrasts are written.
+    #[inline(always)]
+    fn class_bound(&self, view: &View<'_>, e: usize, u: &[f64], norm: f64, class: usize, score: &mut [f64], contrast: &mut [f64]) -> f64 {
+        let j = u.len();
+        let v = self.shape.contrasts();
+        let (scale, square) = (view.scale[e], u.iter().map(|u| u * u).sum::<f64>());
+        for (score, v) in score.iter_mut().zip(v.chunks_exact(j)) {
+            *score = (0..j).map(|r| v[r] * (scale * u[r] + view.intercepts[e * j + r])).sum();
+        }
+        let own = score[class];
+        let (ln_sum, sum) = exponentials(score);
+        let variance = view.isotropic[e] * norm + (view.along[e] - scale * scale) * square + view.variance[e];
+        for r in 0..j {
+            contrast[e * j + r] = v[class * j + r] - score.iter().zip(v.chunks_exact(j)).map(|(s, v)| s * v[r]).sum::<f64>() / sum;
+        }
+        own - ln_sum - 0.125 * variance
+    }
+
+    pub(super) fn visit_likelihood(&self, weights: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> Stats {
+        let found = likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.likelihood);
+        Stats { value: found.value, linear: found.gradient, ..Stats::default() }
+    }
+
+    pub(super) fn visit_gram(&self, block: &Block<'_>, scratch: &mut Scratch) -> Stats {
+        let weights: Vec<f64> = (0..block.rows()).map(|i| block.weight(i)).collect();
+        let mut panel = self.design.panel(block.x, &mut scratch.panel);
+        let mut grams = vec![0.0; packed_len(self.shape.dim())];
+        panel.paired_grams_add(&weights, 1, &mut grams);
+        Stats { grams: Sum(grams), weight: Sum(weights.iter().sum()), ..Stats::default() }
+    }
+
+    pub(super) fn visit_product(&self, vector: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> Stats {
+        let mut panel = self.design.panel(block.x, &mut scratch.panel);
+        let mut scores = vec![0.0; block.rows()];
+        panel.mul_t(vector, 1, &mut scores);
+        let mut weight = 0.0;
+        for (i, s) in scores.iter_mut().enumerate() {
+            weight += block.weight(i);
+            *s *= block.weight(i);
+        }
+        let mut linear = vec![0.0; self.shape.dim()];
+        panel.t_mul_add(&scores, 1, &mut linear);
+        Stats { linear: Sum(linear), weight: Sum(weight), ..Stats::default() }
+    }
+}
+
+impl Row {
+    fn resize(&mut self, shape: &Shape) {
+        let k = shape.experts;
+        for buffer in [&mut self.expert, &mut self.gate, &mut self.spread, &mut self.open] {
+            buffer.resize(k, 0.0);
+        }
+        self.class.resize(shape.classes, 0.0);
+        self.contrast.resize(k * shape.rows(), 0.0);
+    }
+}

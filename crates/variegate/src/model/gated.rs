@@ -1,0 +1,367 @@
+//! Rows of a gate over experts: from the scores of a row to its likelihood, the shares of the experts in it, and derivatives.
+//!
+//! With gate scores f_k, π = softmax f, and p_k(y) the probability that expert k gives the row's class, the likelihood is Σ_k π_k p_k(y),
+//! the share of an expert r_k = π_k p_k(y) / Σ, and the derivatives of the log likelihood are r_k − π_k for a gate and
+//! r_k (1[c = y] − p_k(c)) for a class score (Fisher's identity: the expert is summed out). Rows go sixteen at a time, one in each lane of the
+//! vector instructions; no lane looks at another, so a row gives the same bits in any company. Products of probabilities are formed
+//! as such, and in logarithms for the rare row whose likelihood would underflow.
+
+pub mod rows;
+
+use crate::linalg::wide;
+use crate::special::branchless::exp;
+use crate::special::{ln_sigmoid, log_sum_exp};
+
+/// Rows of a group.
+const LANES: usize = 16;
+/// Below this the likelihood of a row is computed in logarithms.
+const SMALL: f64 = 1e-200;
+
+type Lane = [f64; LANES];
+
+/// A gate over experts, each of which gives probabilities to classes. Columns of a row's scores: one a gate (none for one
+/// expert), then for each expert its class scores, or for two classes the log-odds of one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gated {
+    /// Number of experts.
+    pub experts: usize,
+    /// Number of classes.
+    pub classes: usize,
+    /// For two classes, the class whose log-odds an expert's score is; `None` if there is a score a class.
+    pub odds_of: Option<u32>,
+}
+
+/// Buffers of a group of rows.
+#[derive(Debug, Default)]
+pub struct Work {
+    gate: Vec<Lane>,
+    score: Vec<Lane>,
+    given: Vec<Lane>,
+}
+
+/// What is made of the scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Slopes,
+    Value,
+}
+
+#[inline(always)]
+fn each(f: impl Fn(usize) -> f64) -> Lane {
+    let mut out = [0.0; LANES];
+    for l in 0..LANES {
+        out[l] = f(l);
+    }
+    out
+}
+
+/// Scores become numbers ∝ their exponentials, the largest 1; gives back their sum.
+#[inline(always)]
+fn exponentials(z: &mut [Lane]) -> Lane {
+    let mut top = [f64::NEG_INFINITY; LANES];
+    for z in z.iter() {
+        top = each(|l| if z[l] > top[l] { z[l] } else { top[l] });
+    }
+    let mut sum = [0.0; LANES];
+    for z in z.iter_mut() {
+        *z = each(|l| exp(z[l] - top[l]));
+        sum = each(|l| sum[l] + z[l]);
+    }
+    sum
+}
+
+impl Gated {
+    /// So many experts over so many classes; two classes have one score an expert, the log-odds of the second.
+    pub fn new(experts: usize, classes: usize) -> Self {
+        Self { experts, classes, odds_of: (classes == 2).then_some(1) }
+    }
+
+    /// Number of gate scores of a row.
+    pub fn gates(&self) -> usize {
+        if self.experts > 1 { self.experts } else { 0 }
+    }
+
+    /// Number of scores of an expert.
+    pub fn units(&self) -> usize {
+        if self.odds_of.is_some() { 1 } else { self.classes }
+    }
+
+    /// Number of scores of a row.
+    pub fn columns(&self) -> usize {
+        self.gates() + self.experts * self.units()
+    }
+
+    /// Log likelihood of each row, for the classes given; scores (n×columns) become its derivatives.
+    pub fn slopes(&self, scores: &mut [f64], classes: &[u32], ln_likelihood: &mut [f64], work: &mut Work) {
+        self.groups(scores, classes, ln_likelihood, work, Purpose::Slopes);
+    }
+
+    /// Log likelihood of each row, for the classes given; the scores are used up.
+    pub fn values(&self, scores: &mut [f64], classes: &[u32], ln_likelihood: &mut [f64], work: &mut Work) {
+        self.groups(scores, classes, ln_likelihood, work, Purpose::Value);
+    }
+
+    fn groups(&self, scores: &mut [f64], classes: &[u32], ln_likelihood: &mut [f64], work: &mut Work, purpose: Purpose) {
+        let columns = self.columns();
+        work.gate.resize(self.experts, [0.0; LANES]);
+        work.score.resize(self.experts * self.units(), [0.0; LANES]);
+        work.given.resize(self.experts, [0.0; LANES]);
+        let groups = scores.chunks_mut(LANES * columns).zip(classes.chunks(LANES)).zip(ln_likelihood.chunks_mut(LANES));
+        for ((scores, classes), ln_likelihood) in groups {
+            let rows = classes.len();
+            let mut class = [0.0; LANES];
+            (0..rows).for_each(|l| class[l] = f64::from(classes[l]));
+            let mut likelihood = [0.0; LANES];
+            wide(
+                #[inline(always)]
+                || self.group(scores, rows, &class, work, purpose, &mut likelihood),
+            );
+            for l in 0..rows {
+                ln_likelihood[l] = if likelihood[l] > SMALL {
+                    likelihood[l].ln()
+                } else {
+                    self.row(&mut scores[l * columns..(l + 1) * columns], classes[l], purpose)
+                };
+            }
+        }
+    }
+
+    /// Likelihoods of a group of rows; scores of rows whose likelihood is not small become derivatives where these are wanted.
+    #[inline(always)]
+    fn group(&self, scores: &mut [f64], rows: usize, class: &Lane, work: &mut Work, purpose: Purpose, likelihood: &mut Lane) {
+        let (gates, units, columns) = (self.gates(), self.units(), self.columns());
+        let Work { gate, score, given } = work;
+        let (gate, score, given) = (&mut gate[..self.experts], &mut score[..self.experts * units], &mut given[..self.experts]);
+        if gates == 0 {
+            gate[0] = [0.0; LANES];
+        }
+        for l in 0..LANES {
+            // lanes without a row repeat the first: they must hold numbers that cost nothing
+            let row = &scores[(if l < rows { l } else { 0 }) * columns..][..columns];
+            for (k, g) in gate[..gates].iter_mut().enumerate() {
+                g[l] = row[k];
+            }
+            for (k, s) in score.iter_mut().enumerate() {
+                s[l] = row[gates + k];
+            }
+        }
+        let sum = exponentials(gate);
+        // probability of the row's class under each expert; scores become 1 − p (odds) or p (a score a class)
+        let mut total = [0.0; LANES];
+        if let Some(odds_of) = self.odds_of {
+            let sign = each(|l| if class[l] == f64::from(odds_of) { 1.0 } else { -1.0 });
+            for ((score, given), gate) in score.iter_mut().zip(given.iter_mut()).zip(gate.iter()) {
+                let t = each(|l| sign[l] * score[l]);
+                let small = each(|l| exp(-t[l].abs()));
+                let below = each(|l| 1.0 / (1.0 + small[l]));
+                *given = each(|l| if t[l] >= 0.0 { below[l] } else { small[l] * below[l] });
+                *score = each(|l| sign[l] * if t[l] >= 0.0 { small[l] * below[l] } else { below[l] });
+                total = each(|l| total[l] + gate[l] * given[l]);
+            }
+        } else {
+            for ((score, given), gate) in score.chunks_exact_mut(units).zip(given.iter_mut()).zip(gate.iter()) {
+                let sum = exponentials(score);
+                let mut own = [0.0; LANES];
+                for (c, score) in score.iter_mut().enumerate() {
+                    *score = each(|l| score[l] / sum[l]);
+                    own = each(|l| own[l] + if class[l] == c as f64 { score[l] } else { 0.0 });
+                }
+                *given = own;
+                total = each(|l| total[l] + gate[l] * own[l]);
+            }
+        }
+        *likelihood = each(|l| total[l] / sum[l]);
+        if purpose == Purpose::Value {
+            return;
+        }
+        for k in 0..self.experts {
+            let share = each(|l| gate[k][l] * given[k][l] / total[l]);
+            if gates > 0 {
+                gate[k] = each(|l| share[l] - gate[k][l] / sum[l]);
+            }
+            if self.odds_of.is_some() {
+                score[k] = each(|l| share[l] * score[k][l]);
+            } else {
+                for (c, score) in score[k * units..(k + 1) * units].iter_mut().enumerate() {
+                    *score = each(|l| share[l] * (if class[l] == c as f64 { 1.0 } else { 0.0 } - score[l]));
+                }
+            }
+        }
+        for l in 0..rows {
+            if likelihood[l] > SMALL {
+                let row = &mut scores[l * columns..(l + 1) * columns];
+                for (k, g) in gate[..gates].iter().enumerate() {
+                    row[k] = g[l];
+                }
+                for (k, s) in score.iter().enumerate() {
+                    row[gates + k] = s[l];
+                }
+            }
+        }
+    }
+
+    /// Log likelihood of one row, in logarithms; scores become derivatives where these are wanted.
+    fn row(&self, scores: &mut [f64], class: u32, purpose: Purpose) -> f64 {
+        let (gates, units) = (self.gates(), self.units());
+        let (f, s) = scores.split_at_mut(gates);
+        let ln_gates = if gates > 0 { log_sum_exp(f) } else { 0.0 };
+        let joint: Vec<f64> = (0..self.experts)
+            .map(|k| {
+                let gate = if gates > 0 { f[k] - ln_gates } else { 0.0 };
+                gate + match self.odds_of {
+                    Some(odds_of) => ln_sigmoid(if class == odds_of { s[k] } else { -s[k] }),
+                    None => s[k * units + class as usize] - log_sum_exp(&s[k * units..(k + 1) * units]),
+                }
+            })
+            .collect();
+        let value = log_sum_exp(&joint);
+        if purpose == Purpose::Slopes {
+            for (k, joint) in joint.iter().enumerate() {
+                let share = (joint - value).exp();
+                if gates > 0 {
+                    f[k] = share - (f[k] - ln_gates).exp();
+                }
+                match self.odds_of {
+                    Some(odds_of) => {
+                        let sign = if class == odds_of { 1.0 } else { -1.0 };
+                        s[k] = share * sign * ln_sigmoid(-sign * s[k]).exp();
+                    }
+                    None => {
+                        let s = &mut s[k * units..(k + 1) * units];
+                        let ln_sum = log_sum_exp(s);
+                        for (c, s) in s.iter_mut().enumerate() {
+                            *s = share * (f64::from(u8::from(c == class as usize)) - (*s - ln_sum).exp());
+                        }
+                    }
+                }
+            }
+        }
+        value
+    }
+
+    /// Probabilities of a row: of each expert behind the gate (`gates`, K), and of each class under each expert (`classes`, K×C).
+    pub fn probabilities(&self, scores: &[f64], gates: &mut [f64], classes: &mut [f64]) {
+        let (count, units) = (self.gates(), self.units());
+        let (f, s) = scores.split_at(count);
+        match count {
+            0 => gates[0] = 1.0,
+            _ => {
+                let ln_sum = log_sum_exp(f);
+                gates.iter_mut().zip(f).for_each(|(g, f)| *g = (f - ln_sum).exp());
+            }
+        }
+        for (p, s) in classes.chunks_exact_mut(self.classes).zip(s.chunks_exact(units)) {
+            match self.odds_of {
+                Some(odds_of) => {
+                    let odds_of = odds_of as usize;
+                    p[odds_of] = ln_sigmoid(s[0]).exp();
+                    p[1 - odds_of] = ln_sigmoid(-s[0]).exp();
+                }
+                None => {
+                    let ln_sum = log_sum_exp(s);
+                    p.iter_mut().zip(s).for_each(|(p, s)| *p = (s - ln_sum).exp());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::finite_difference::check_gradient;
+    use crate::linalg::dot;
+
+    const X: [[f64; 2]; 6] = [[1.0, 0.2], [-0.4, 1.1], [0.3, -0.9], [-1.2, -0.3], [0.8, 0.8], [0.1, 1.6]];
+
+    /// Scores of the six rows from weights (one vector a score, the intercept last), and back: Σ dᵀ x̃.
+    fn scores(weights: &[[f64; 3]]) -> Vec<f64> {
+        X.iter().flat_map(|x| weights.iter().map(move |w| dot(w, &[x[0], x[1], 1.0]))).collect()
+    }
+
+    fn gradient(slopes: &[f64], column: usize, columns: usize) -> [f64; 3] {
+        let mut out = [0.0; 3];
+        for (x, s) in X.iter().zip(slopes.chunks(columns)) {
+            for (o, x) in out.iter_mut().zip([x[0], x[1], 1.0]) {
+                *o += s[column] * x;
+            }
+        }
+        out
+    }
+
+    fn close(a: &[f64], b: &[f64]) -> bool {
+        a.iter().zip(b).all(|(a, b)| (a - b).abs() < 2e-9)
+    }
+
+    /// Values computed apart from this code, in extended precision.
+    #[test]
+    fn two_classes_as_computed_elsewhere() {
+        let weights = [[1.0, 0.0, 0.0], [-0.5, 0.5, 0.3], [0.0, -1.0, -0.1], [2.0, 0.0, 0.1], [-1.0, 1.0, 0.0], [0.0, 0.5, -0.2]];
+        let gated = Gated::new(3, 2);
+        let (mut s, mut ln) = (scores(&weights), [0.0; 6]);
+        gated.slopes(&mut s, &[1, 0, 0, 1, 1, 0], &mut ln, &mut Work::default());
+        assert!((ln.iter().sum::<f64>() + 4.4709041302).abs() < 2e-10);
+        let expected = [
+            [0.231966911, 0.811739046, 0.499676772],
+            [-0.275278860, -0.809345934, -0.462170897],
+            [0.043311949, -0.002393111, -0.037505875],
+            [0.148018846, -0.352779658, -0.309047270],
+            [0.003829131, -0.980653131, -0.448032330],
+            [-0.122927729, 0.042723890, -0.066560278],
+        ];
+        for (c, e) in expected.iter().enumerate() {
+            assert!(close(&gradient(&s, c, 6), e), "{c}");
+        }
+        for (x, p) in [([0.5, -0.5], 0.514745131), ([-1.0, 1.0], 0.794267239)] {
+            let s: Vec<f64> = weights.iter().map(|w| dot(w, &[x[0], x[1], 1.0])).collect();
+            let (mut gates, mut classes) = ([0.0; 3], [0.0; 6]);
+            gated.probabilities(&s, &mut gates, &mut classes);
+            let found: f64 = (0..3).map(|k| gates[k] * classes[2 * k + 1]).sum();
+            assert!((found - p).abs() < 1e-9 && (classes[0] + classes[1] - 1.0).abs() < 1e-15);
+        }
+    }
+
+    /// Any sizes and any number of rows: values are those of single rows in logarithms, slopes those of differences.
+    #[test]
+    fn groups_agree_with_single_rows_and_differences() {
+        for (experts, classes, odds_of) in [(1, 2, Some(1)), (3, 2, Some(0)), (2, 2, None), (4, 3, None), (1, 4, None)] {
+            let gated = Gated { experts, classes, odds_of };
+            let columns = gated.columns();
+            for rows in [1, 5, 16, 17, 40] {
+                let z: Vec<f64> = (0..rows * columns).map(|i| 3.0 * (1.3 * i as f64 + 0.1).sin()).collect();
+                let y: Vec<u32> = (0..rows).map(|i| (i % classes) as u32).collect();
+                let (mut s, mut ln, mut work) = (z.clone(), vec![0.0; rows], Work::default());
+                gated.slopes(&mut s, &y, &mut ln, &mut work);
+                let (mut used, mut again) = (z.clone(), vec![0.0; rows]);
+                gated.values(&mut used, &y, &mut again, &mut work);
+                assert_eq!(ln, again);
+                for i in 0..rows {
+                    let row = &z[i * columns..(i + 1) * columns];
+                    let value = |row: &[f64]| gated.row(&mut row.to_vec(), y[i], Purpose::Value);
+                    assert!((ln[i] - value(row)).abs() < 1e-13 * (1.0 + ln[i].abs()));
+                    let worst = check_gradient(value, row, &s[i * columns..(i + 1) * columns]);
+                    assert!(worst.relative_error < 1e-7, "{gated:?} {worst:?}");
+                    let mut single = row.to_vec();
+                    gated.row(&mut single, y[i], Purpose::Slopes);
+                    assert!(single.iter().zip(&s[i * columns..]).all(|(a, b)| (a - b).abs() < 1e-13));
+                    // alone or in company
+                    let (mut alone, mut ln_alone) = (row.to_vec(), [0.0]);
+                    gated.slopes(&mut alone, &y[i..=i], &mut ln_alone, &mut work);
+                    assert_eq!((&alone[..], ln_alone[0]), (&s[i * columns..(i + 1) * columns], ln[i]));
+                }
+            }
+        }
+    }
+
+    /// Scores far beyond what exponentials hold.
+    #[test]
+    fn huge_scores_stay_finite() {
+        let gated = Gated::new(2, 2);
+        let mut s = vec![800.0, -800.0, -900.0, -2000.0, 1e5, 0.0, 1e4, -1e4];
+        let mut ln = [0.0; 2];
+        gated.slopes(&mut s, &[1, 0], &mut ln, &mut Work::default());
+        assert!((ln[0] + 900.0).abs() < 1e-9 && (ln[1] + 1e4).abs() < 1e-9, "{ln:?}");
+        assert!(s.iter().all(|v| v.is_finite()), "{s:?}");
+        assert!((s[2] - 1.0).abs() < 1e-12 && (s[6] + 1.0).abs() < 1e-12);
+    }
+}
