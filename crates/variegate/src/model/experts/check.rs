@@ -77,7 +77,7 @@ fn all<S: Sampler + Clone>(
 
 /// Geodesic Hamiltonian Monte Carlo.
 pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
-    let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric.decide(2));
+    let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric.decide(COLUMNS, 5.0));
     Subject::new(settings, classes, |design, shape, law, hyper| Hmc {
         design,
         shape,

@@ -80,7 +80,8 @@ pub enum Hyper {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// `Columns` for 30 inputs or more, else `Sphere`: near the origin flat coordinates bend, and few dimensions come near it.
+    /// `Columns` for 30 inputs or more and a hundred times as many rows, else `Sphere`: near the origin flat coordinates bend, which many
+    /// dimensions keep away from, and the columns matter the more the more rows there are.
     Auto,
     /// Flat ones that know how columns hang together.
     Columns,
@@ -272,10 +273,10 @@ pub fn table() -> Vec<Setting> {
 }
 
 impl Metric {
-    /// `Auto` decided, for so many inputs.
-    pub fn decide(self, inputs: usize) -> Self {
+    /// `Auto` decided, for so many inputs and rows.
+    pub fn decide(self, inputs: usize, rows: f64) -> Self {
         match self {
-            Metric::Auto if inputs >= 30 => Metric::Columns,
+            Metric::Auto if inputs >= 30 && rows >= 100.0 * inputs as f64 => Metric::Columns,
             Metric::Auto => Metric::Sphere,
             chosen => chosen,
         }
