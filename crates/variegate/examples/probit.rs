@@ -16,7 +16,7 @@ use variegate::diagnostics::{convergence, summarise};
 use variegate::dist::TruncatedNormal;
 use variegate::linalg::{Cholesky, dot};
 use variegate::model::{
-    ClassProbabilities, Family, Fit, Kind, Model, NamedArray, Posterior, SAMPLING, Setting, Simulation, Summary, as_map,
+    ClassProbabilities, Family, Fit, Kind, Model, NamedArray, Origin, Posterior, SAMPLING, Setting, Simulation, Summary, as_map,
     check_prediction_rows, choose_method, defaults, for_panels, resolve,
 };
 use variegate::run::{AnyProgram, Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
@@ -350,20 +350,8 @@ struct ProbitPosterior {
 }
 
 impl Posterior for ProbitPosterior {
-    fn family(&self) -> &'static str {
-        "probit"
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.schema.columns
-    }
-
-    fn width(&self) -> usize {
-        self.schema.design.raw_cols
-    }
-
-    fn classes(&self) -> &[String] {
-        &self.schema.classes
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: "probit", columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
     }
 
     fn methods(&self) -> &'static [&'static str] {

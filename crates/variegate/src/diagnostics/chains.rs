@@ -99,6 +99,22 @@ pub(super) fn variance(values: &[f64]) -> f64 {
     values.iter().map(|v| (v - centre) * (v - centre)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
+/// Draws of all chains, chain after chain, as one list a chain of these lengths.
+///
+/// # Panics
+/// If there are fewer values than the lengths add up to.
+pub fn by_chain(values: &[f64], lengths: &[usize]) -> Vec<Vec<f64>> {
+    let mut rest = values;
+    lengths
+        .iter()
+        .map(|&n| {
+            let (head, tail) = rest.split_at(n);
+            rest = tail;
+            head.to_vec()
+        })
+        .collect()
+}
+
 /// The quantile of all draws at probability `p`, interpolated linearly between order statistics (R's type 7).
 pub fn quantile<C: AsRef<[f64]>>(chains: &[C], p: f64) -> f64 {
     let mut all: Vec<f64> = chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect();

@@ -38,7 +38,7 @@ mod r_hat;
 pub mod summary;
 
 pub(crate) use beta_quantile::beta_cdf;
-pub use chains::quantile;
+pub use chains::{by_chain, quantile};
 pub use convergence::{Convergence, ESS_PER_CHAIN, R_HAT_LIMIT, convergence};
 pub use energy::{Acceptance, acceptance, e_bfmi};
 pub use ess::{ess_bulk, ess_mean, ess_quantile, ess_sd, ess_tail};

@@ -10,14 +10,11 @@ pub mod rows;
 
 use crate::linalg::wide;
 use crate::special::branchless::exp;
+use crate::special::lanes::{LANES, Lane, each, exponentials};
 use crate::special::{ln_sigmoid, log_sum_exp};
 
-/// Rows of a group.
-const LANES: usize = 16;
 /// Below this the likelihood of a row is computed in logarithms.
 const SMALL: f64 = 1e-200;
-
-type Lane = [f64; LANES];
 
 /// A gate over experts, each of which gives probabilities to classes. Columns of a row's scores: one a gate (none for one
 /// expert), then for each expert its class scores, or for two classes the log-odds of one of them.
@@ -44,30 +41,6 @@ pub struct Work {
 enum Purpose {
     Slopes,
     Value,
-}
-
-#[inline(always)]
-fn each(f: impl Fn(usize) -> f64) -> Lane {
-    let mut out = [0.0; LANES];
-    for l in 0..LANES {
-        out[l] = f(l);
-    }
-    out
-}
-
-/// Scores become numbers ∝ their exponentials, the largest 1; gives back their sum.
-#[inline(always)]
-fn exponentials(z: &mut [Lane]) -> Lane {
-    let mut top = [f64::NEG_INFINITY; LANES];
-    for z in z.iter() {
-        top = each(|l| if z[l] > top[l] { z[l] } else { top[l] });
-    }
-    let mut sum = [0.0; LANES];
-    for z in z.iter_mut() {
-        *z = each(|l| exp(z[l] - top[l]));
-        sum = each(|l| sum[l] + z[l]);
-    }
-    sum
 }
 
 impl Gated {
@@ -145,7 +118,7 @@ impl Gated {
                 s[l] = row[gates + k];
             }
         }
-        let sum = exponentials(gate);
+        let (_, sum) = exponentials(gate);
         // probability of the row's class under each expert; scores become 1 − p (odds) or p (a score a class)
         let mut total = [0.0; LANES];
         if let Some(odds_of) = self.odds_of {
@@ -160,7 +133,7 @@ impl Gated {
             }
         } else {
             for ((score, given), gate) in score.chunks_exact_mut(units).zip(given.iter_mut()).zip(gate.iter()) {
-                let sum = exponentials(score);
+                let (_, sum) = exponentials(score);
                 let mut own = [0.0; LANES];
                 for (c, score) in score.iter_mut().enumerate() {
                     *score = each(|l| score[l] / sum[l]);

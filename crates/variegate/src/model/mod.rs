@@ -11,7 +11,7 @@ pub mod logistic;
 mod settings;
 pub mod softmax;
 
-pub use settings::{Kind, SAMPLING, Setting, as_map, defaults, resolve};
+pub use settings::{Kind, Meaningless, SAMPLING, SIMULATED_CLASSES, Setting, as_map, defaults, refuse_meaningless, resolve};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,14 +100,24 @@ pub trait Fit: Send + Sync {
 
 /// A fitted model. It needs no training data, and what it says of a row depends on that row alone.
 pub trait Posterior: Send + Sync {
+    /// Its family, and the rows it was fitted on.
+    fn origin(&self) -> Origin<'_>;
     /// Name of its family.
-    fn family(&self) -> &'static str;
+    fn family(&self) -> &'static str {
+        self.origin().family
+    }
     /// Names of the columns it was fitted on; empty if they had none.
-    fn columns(&self) -> &[String];
+    fn columns(&self) -> &[String] {
+        self.origin().columns
+    }
     /// Number of columns it was fitted on.
-    fn width(&self) -> usize;
+    fn width(&self) -> usize {
+        self.origin().width
+    }
     /// Names of the classes.
-    fn classes(&self) -> &[String];
+    fn classes(&self) -> &[String] {
+        self.origin().classes
+    }
     /// The words that `method` of [`Posterior::predict`] may be; the first is the default.
     fn methods(&self) -> &'static [&'static str];
     /// Class probabilities of each row. An empty method is the default.
@@ -142,6 +152,19 @@ pub trait Posterior: Send + Sync {
     fn arrays(&self) -> Vec<NamedArray>;
     /// All of it, sealed.
     fn save(&self) -> Result<Vec<u8>>;
+}
+
+/// Where a fitted model comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Origin<'a> {
+    /// Name of its family.
+    pub family: &'static str,
+    /// Names of the columns; empty if they had none.
+    pub columns: &'a [String],
+    /// Number of columns.
+    pub width: usize,
+    /// Names of the classes; empty for real outcomes.
+    pub classes: &'a [String],
 }
 
 /// Class probabilities of some rows.

@@ -133,6 +133,27 @@ pub fn resolve<T: Default + Serialize + DeserializeOwned>(family: &str, table: &
     serde_json::from_value(Value::Object(all)).map_err(|e| Error::setting("settings", family, format!("readable ({e})")))
 }
 
+/// A group of settings that others may make meaningless: whether they do, the settings, and what is said of them.
+pub type Meaningless = (bool, &'static [&'static str], &'static str);
+
+/// Refuses a setting that another makes meaningless, unless it has its default.
+pub fn refuse_meaningless<T: Default + Serialize>(settings: &T, groups: &[Meaningless]) -> Result<()> {
+    let (given, defaults) = (as_map(settings), defaults::<T>());
+    for (meaningless, names, allowed) in groups {
+        if let Some(name) = names.iter().find(|name| *meaningless && given.get(**name) != defaults.get(**name)) {
+            let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
+            return Err(Error::setting(name, value, *allowed));
+        }
+    }
+    Ok(())
+}
+
+/// Columns and classes of simulated rows.
+pub const SIMULATED_CLASSES: [Setting; 2] = [
+    Setting { name: "columns", kind: Kind::Integer { least: 1, most: 5000 }, help: "Number of feature columns" },
+    Setting { name: "classes", kind: Kind::Integer { least: 2, most: 1000 }, help: "Number of classes" },
+];
+
 /// The settings of `T` as a map.
 pub fn as_map<T: Serialize>(settings: &T) -> Map<String, Value> {
     match serde_json::to_value(settings) {

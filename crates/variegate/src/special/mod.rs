@@ -8,6 +8,7 @@ pub(crate) mod branchless;
 #[rustfmt::skip] // generated, one row a line
 pub(crate) mod coefficients;
 mod gamma;
+pub(crate) mod lanes;
 mod logistic;
 mod normal;
 

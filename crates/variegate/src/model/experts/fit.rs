@@ -7,7 +7,7 @@ use super::hmc::Hmc;
 use super::law::Law;
 use super::map::Map;
 use super::mh::Mh;
-use super::posterior::{ExpertsPosterior, Origin};
+use super::posterior::{ExpertsPosterior, Way};
 use super::settings::{Inference, Intercept, Prior, Scale, Settings};
 use super::shape::Shape;
 use super::starts::{Penalty, Reward};
@@ -195,9 +195,9 @@ impl Fit for ExpertsFit {
         let Some((objective, chain, converged, centre)) = best else {
             return Err(Error::Unfit("no ascent has done a sweep yet: resume the run".into()));
         };
-        let origin = Origin::Ascent { chain: chain.chain, objective, converged, ascents };
+        let way = Way::Ascent { chain: chain.chain, objective, converged, ascents };
         if s.inference == Inference::Map {
-            return Ok(Box::new(ExpertsPosterior::ascended(schema, s, origin, centre.clone(), centre)));
+            return Ok(Box::new(ExpertsPosterior::ascended(schema, s, way, centre.clone(), centre)));
         }
         let q = saved_global::<Vb>(&chain.checkpoint)?.q;
         let (shape, stream) = (&schema.shape, Stream::new(0, chain.chain, Purpose::Predict));
@@ -209,6 +209,6 @@ impl Fit for ExpertsFit {
         }
         let mut centre = Vec::new();
         shape.plain(&q.mean_point(shape), &mut centre);
-        Ok(Box::new(ExpertsPosterior::ascended(schema, s, origin, centre, draws)))
+        Ok(Box::new(ExpertsPosterior::ascended(schema, s, way, centre, draws)))
     }
 }

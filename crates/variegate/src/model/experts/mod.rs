@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::softmax::Softmax;
-use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Model, Posterior, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
 use crate::Result;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, Design};
@@ -97,7 +97,7 @@ impl Family for Experts {
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        simulate::SETTINGS.to_vec()
+        SIMULATED_CLASSES.to_vec()
     }
 
     fn simulate_defaults(&self) -> Map<String, Value> {
@@ -148,7 +148,7 @@ impl Model for ExpertsModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate experts", &simulate::SETTINGS, request)?;
+        let request = resolve("simulate experts", &SIMULATED_CLASSES, request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 

@@ -12,8 +12,9 @@ use super::shape::Shape;
 use super::{NAME, Schema, draws};
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
+use crate::diagnostics::by_chain;
 use crate::model::{
-    ClassProbabilities, NamedArray, Posterior, Responsibilities, Summary, check_prediction_rows, choose_method, for_panels_parallel,
+    ClassProbabilities, NamedArray, Origin, Posterior, Responsibilities, Summary, check_prediction_rows, choose_method, for_panels_parallel,
 };
 use crate::run::{Piece, state};
 use crate::{Error, Result};
@@ -24,9 +25,9 @@ const POINT_METHODS: &[&str] = &["plug-in"];
 /// Most rows whose pairs are looked at.
 const MOST_TOGETHER: usize = 20_000;
 
-/// Where the draws come from.
+/// The way to the draws.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Origin {
+pub(super) enum Way {
     /// A sampler: draws of each chain.
     Chains(Vec<usize>),
     /// The best of some ascents.
@@ -47,7 +48,7 @@ pub(super) enum Origin {
 pub struct ExpertsPosterior {
     pub(super) schema: Schema,
     pub(super) settings: Settings,
-    pub(super) origin: Origin,
+    pub(super) way: Way,
     /// Plain forms, one a draw.
     pub(super) plain: Vec<f64>,
     /// The plain form that stands for all: the estimate, the variational mean, or the draw of highest density.
@@ -69,7 +70,7 @@ impl ExpertsPosterior {
         let mut out = Self {
             schema: schema.clone(),
             settings: settings.clone(),
-            origin: Origin::Chains(Vec::new()),
+            way: Way::Chains(Vec::new()),
             plain: Vec::new(),
             centre: Vec::new(),
             log_joint: Vec::new(),
@@ -119,16 +120,16 @@ impl ExpertsPosterior {
         }
         let best = (0..out.log_joint.len()).fold(0, |best, i| if out.log_joint[i] > out.log_joint[best] { i } else { best });
         out.centre = out.draw(best).to_vec();
-        out.origin = Origin::Chains(lengths);
+        out.way = Way::Chains(lengths);
         Ok(out)
     }
 
     /// From an ascent: the plain form that stands for it, and draws from what it found (or that form alone).
-    pub(super) fn ascended(schema: &Schema, settings: &Settings, origin: Origin, centre: Vec<f64>, plain: Vec<f64>) -> Self {
+    pub(super) fn ascended(schema: &Schema, settings: &Settings, way: Way, centre: Vec<f64>, plain: Vec<f64>) -> Self {
         Self {
             schema: schema.clone(),
             settings: settings.clone(),
-            origin,
+            way,
             plain,
             centre,
             log_joint: Vec::new(),
@@ -159,16 +160,8 @@ impl ExpertsPosterior {
 
     /// Values of a quantity, by chain.
     pub(super) fn by_chain(&self, values: &[f64]) -> Vec<Vec<f64>> {
-        let Origin::Chains(lengths) = &self.origin else { return vec![values.to_vec()] };
-        let mut rest = values;
-        lengths
-            .iter()
-            .map(|&n| {
-                let (head, tail) = rest.split_at(n);
-                rest = tail;
-                head.to_vec()
-            })
-            .collect()
+        let Way::Chains(lengths) = &self.way else { return vec![values.to_vec()] };
+        by_chain(values, lengths)
     }
 
     /// Weights as rows multiply them, of the draws in a range.
@@ -307,20 +300,8 @@ impl ExpertsPosterior {
 const AT_ONCE: usize = 64;
 
 impl Posterior for ExpertsPosterior {
-    fn family(&self) -> &'static str {
-        NAME
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.schema.columns
-    }
-
-    fn width(&self) -> usize {
-        self.schema.design.raw_cols
-    }
-
-    fn classes(&self) -> &[String] {
-        &self.schema.classes
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
     }
 
     fn methods(&self) -> &'static [&'static str] {

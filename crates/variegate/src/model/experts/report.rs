@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::posterior::{ExpertsPosterior, Origin};
+use super::posterior::{ExpertsPosterior, Way};
 use super::settings::{Inference, as_word};
 use crate::diagnostics::{R_HAT_LIMIT, convergence, r_hat, summarise};
 use crate::linalg::dot;
@@ -113,7 +113,7 @@ impl ExpertsPosterior {
             ..Summary::default()
         };
         let full = ["mean", "sd", "5%", "95%", "ESS bulk", "ESS tail", "R-hat"];
-        let Origin::Chains(lengths) = &self.origin else { return self.ascent_report(summary) };
+        let Way::Chains(lengths) = &self.way else { return self.ascent_report(summary) };
         summary.facts.push(("draws".into(), format!("{} from {} chain(s)", self.draws(), lengths.len())));
         summary.headings = full.map(String::from).to_vec();
         let mut checked = Vec::new();
@@ -164,7 +164,7 @@ impl ExpertsPosterior {
     }
 
     fn ascent_report(&self, mut summary: Summary) -> Summary {
-        let Origin::Ascent { objective, converged, ascents, .. } = self.origin else { return summary };
+        let Way::Ascent { objective, converged, ascents, .. } = self.way else { return summary };
         let name = if self.settings.inference == Inference::Map { "penalised log likelihood" } else { "bound on the log evidence" };
         summary.facts.push((name.into(), format!("{objective:.4} (best of {ascents})")));
         summary.headings = ["mean", "5%", "95%"].map(String::from).to_vec();
@@ -189,7 +189,7 @@ impl ExpertsPosterior {
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
         let (m, width, shape) = (self.draws(), self.width(), self.shape());
         let (k, units) = (shape.experts, shape.gated().units());
-        let sampled = matches!(self.origin, Origin::Chains(_));
+        let sampled = matches!(self.way, Way::Chains(_));
         let mut out = Vec::new();
         // in the user's units: of the draws, and of the one that stands for all where its labels mean something
         let mut coefficients = |plain: &[f64], names: [&'static str; 4], lead: &[usize]| {
@@ -230,8 +230,8 @@ impl ExpertsPosterior {
             out.push(NamedArray { name: names[1], shape: vec![m, pairs], values: flat(|s| &s.non_obtuse) });
             out.push(NamedArray { name: names[2], shape: vec![m], values: spreads.iter().map(|s| s.omega).collect() });
         }
-        match &self.origin {
-            Origin::Chains(lengths) => {
+        match &self.way {
+            Way::Chains(lengths) => {
                 for (name, values) in &self.hyper {
                     let name = match name.as_str() {
                         "alpha1" => "alpha1_draws",
@@ -248,7 +248,7 @@ impl ExpertsPosterior {
                 let values = lengths.iter().map(|n| *n as f64).collect();
                 out.push(NamedArray { name: "chain_lengths", shape: vec![lengths.len()], values });
             }
-            Origin::Ascent { chain, objective, .. } => {
+            Way::Ascent { chain, objective, .. } => {
                 let name = if self.settings.inference == Inference::Map { "objective" } else { "elbo" };
                 out.push(NamedArray { name, shape: vec![1], values: vec![*objective] });
                 out.push(NamedArray { name: "chain", shape: vec![1], values: vec![f64::from(*chain)] });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Kind, SAMPLING, Setting, as_map};
+use crate::model::{Kind, Meaningless, SAMPLING, Setting, refuse_meaningless};
 use crate::{Error, Result};
 
 /// What couples the experts.
@@ -289,8 +289,8 @@ impl Settings {
         matches!(self.inference, Inference::Hmc | Inference::Gibbs | Inference::Mh)
     }
 
-    /// Which settings others make meaningless: whether they do, the settings, and what is said of them.
-    fn meaningless(&self) -> Vec<(bool, &'static [&'static str], &'static str)> {
+    /// Which settings others make meaningless.
+    fn meaningless(&self) -> Vec<Meaningless> {
         use Inference::{Gibbs, Hmc, Map, Pr, Vb};
         let (inference, prior) = (self.inference, self.prior);
         let angular = matches!(prior, Prior::MutualAngular | Prior::MutualAngularOne);
@@ -325,13 +325,7 @@ impl Settings {
 
     /// What goes with what; what another setting makes meaningless must not be given.
     pub fn validate(&self) -> Result<()> {
-        let (given, defaults) = (as_map(self), as_map(&Self::default()));
-        for (meaningless, names, allowed) in self.meaningless() {
-            if let Some(name) = names.iter().find(|name| meaningless && given.get(**name) != defaults.get(**name)) {
-                let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
-                return Err(Error::setting(name, value, allowed));
-            }
-        }
+        refuse_meaningless(self, &self.meaningless())?;
         let refuse = |name: &str, value: &str, allowed: &str| Err(Error::setting(name, value, allowed));
         match (self.inference, self.prior) {
             (Inference::Vb, Prior::MutualAngularOne | Prior::Determinantal) => {

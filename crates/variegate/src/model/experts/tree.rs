@@ -11,7 +11,7 @@ use super::{Experts, Settings, Shape, simulate};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, Target};
 use crate::model::softmax::{self, Softmax};
-use crate::model::{Family, Fit, Model, Simulation, as_map, resolve};
+use crate::model::{Family, Fit, Model, SIMULATED_CLASSES, Simulation, as_map, resolve};
 use crate::{Error, Result};
 
 /// The family with settings that are those of a tree.
@@ -104,7 +104,7 @@ impl Model for TreeModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate experts", &simulate::SETTINGS, request)?;
+        let request = resolve("simulate experts", &SIMULATED_CLASSES, request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 

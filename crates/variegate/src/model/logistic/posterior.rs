@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{NAME, Schema};
 use crate::data::Dataset;
 use crate::data::design::PanelScratch;
-use crate::diagnostics::{convergence, summarise};
+use crate::diagnostics::{by_chain, convergence, summarise};
 use crate::linalg::dot;
-use crate::model::{ClassProbabilities, NamedArray, Posterior, Summary, check_prediction_rows, choose_method, for_panels};
+use crate::model::{ClassProbabilities, NamedArray, Origin, Posterior, Summary, check_prediction_rows, choose_method, for_panels};
 use crate::run::{Piece, state};
 use crate::special::sigmoid;
 use crate::{Error, Result};
@@ -76,33 +76,13 @@ impl LogisticPosterior {
     }
 
     fn by_chain(&self, values: &[f64]) -> Vec<Vec<f64>> {
-        let mut rest = values;
-        self.lengths
-            .iter()
-            .map(|&n| {
-                let (head, tail) = rest.split_at(n);
-                rest = tail;
-                head.to_vec()
-            })
-            .collect()
+        by_chain(values, &self.lengths)
     }
 }
 
 impl Posterior for LogisticPosterior {
-    fn family(&self) -> &'static str {
-        NAME
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.schema.columns
-    }
-
-    fn width(&self) -> usize {
-        self.schema.design.raw_cols
-    }
-
-    fn classes(&self) -> &[String] {
-        &self.schema.classes
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
     }
 
     fn methods(&self) -> &'static [&'static str] {

@@ -67,7 +67,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::columns::column_warnings;
-use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Model, Posterior, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Classes, DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, saved_global, state};
@@ -111,7 +111,7 @@ impl Family for Softmax {
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        simulate::SETTINGS.to_vec()
+        SIMULATED_CLASSES.to_vec()
     }
 
     fn simulate_defaults(&self) -> Map<String, Value> {
@@ -248,7 +248,7 @@ impl Model for SoftmaxModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate softmax", &simulate::SETTINGS, request)?;
+        let request = resolve("simulate softmax", &SIMULATED_CLASSES, request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 

@@ -15,8 +15,8 @@ use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
 use crate::dist::StudentT;
 use crate::model::{
-    ClassProbabilities, NamedArray, Posterior, RealPrediction, Responsibilities, Selection, Summary, check_prediction_rows, choose_method,
-    for_panels,
+    ClassProbabilities, NamedArray, Origin, Posterior, RealPrediction, Responsibilities, Selection, Summary, check_prediction_rows,
+    choose_method, for_panels,
 };
 use crate::run::state;
 use crate::special::log_sum_exp;
@@ -203,20 +203,8 @@ fn rank(state: &State) -> f64 {
 }
 
 impl Posterior for SoftmaxPosterior {
-    fn family(&self) -> &'static str {
-        NAME
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.schema.columns
-    }
-
-    fn width(&self) -> usize {
-        self.schema.design.raw_cols
-    }
-
-    fn classes(&self) -> &[String] {
-        &self.schema.classes
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
     }
 
     fn methods(&self) -> &'static [&'static str] {

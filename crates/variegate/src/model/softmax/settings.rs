@@ -12,7 +12,7 @@ use super::search::{Policy, Search};
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
 use super::tree::{Coding, Outcome, Structure};
 use crate::data::{Design, InputMap};
-use crate::model::{Kind, SAMPLING, Setting, as_map};
+use crate::model::{Kind, Meaningless, SAMPLING, Setting, refuse_meaningless};
 use crate::{Error, Result};
 
 /// What is predicted.
@@ -326,8 +326,8 @@ pub fn table() -> Vec<Setting> {
 }
 
 impl Settings {
-    /// Which settings others make meaningless: whether they do, the settings, and what is said of them.
-    fn meaningless(&self) -> [(bool, &'static [&'static str], &'static str); 10] {
+    /// Which settings others make meaningless.
+    fn meaningless(&self) -> [Meaningless; 10] {
         let gibbs = self.inference == Inference::Gibbs;
         let subclasses = self.subclasses.as_deref().and_then(Sizes::read);
         let compressive = matches!(subclasses, Some(Sizes::Compressive(_)));
@@ -355,13 +355,7 @@ impl Settings {
     pub fn validate(&self) -> Result<()> {
         let standard = Self::default();
         let refuse = |name: &str, value: String, allowed: &str| Err(Error::setting(name, value, allowed));
-        let (given, defaults) = (as_map(self), as_map(&standard));
-        for (meaningless, names, allowed) in self.meaningless() {
-            if let Some(name) = names.iter().find(|name| meaningless && given.get(**name) != defaults.get(**name)) {
-                let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
-                return refuse(name, value, allowed);
-            }
-        }
+        refuse_meaningless(self, &self.meaningless())?;
         if self.criterion != Criterion::Cv && self.folds != standard.folds {
             return refuse("folds", self.folds.to_string(), "left out unless `criterion` is `cv`");
         }

@@ -11,14 +11,9 @@ use super::tilted::softmax;
 use super::tree::{Child, Leaf, Outcome, Structure, Tree};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
-use crate::model::{Kind, Setting, Simulation};
+use crate::model::Simulation;
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::{Error, Result};
-
-pub(super) const SETTINGS: [Setting; 2] = [
-    Setting { name: "columns", kind: Kind::Integer { least: 1, most: 5000 }, help: "Number of feature columns" },
-    Setting { name: "classes", kind: Kind::Integer { least: 2, most: 1000 }, help: "Number of classes" },
-];
 
 /// What to simulate.
 #[derive(Debug, Serialize, Deserialize)]

@@ -111,8 +111,8 @@ fn kinds(shape: &Shape) -> [Range<usize>; 6] {
 }
 
 impl Frame {
-    /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature from the mean square lengths that the
-    /// prior gives experts and gates. It must not depend on where the chain is: a sweep would not leave the posterior as it is.
+    /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature from
+    /// the mean square lengths that the prior gives experts and gates. It must not depend on where the chain is: a sweep would not leave the posterior as it is.
     pub fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Self {
         let (p, d) = (shape.inputs, shape.dim());
         let n = rows.max(1.0);

@@ -13,8 +13,9 @@ use super::Gibbs;
 use super::mixture::{Normal, quantile};
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
+use crate::diagnostics::by_chain;
 use crate::model::{
-    ClassProbabilities, NamedArray, PREDICT_PANEL, Posterior, RealPrediction, Responsibilities, Summary, check_prediction_rows,
+    ClassProbabilities, NamedArray, Origin, PREDICT_PANEL, Posterior, RealPrediction, Responsibilities, Summary, check_prediction_rows,
     choose_method, for_panels,
 };
 use crate::run::{Piece, state};
@@ -124,15 +125,7 @@ impl DrawsPosterior {
     }
 
     pub(super) fn by_chain(&self, values: &[f64]) -> Vec<Vec<f64>> {
-        let mut rest = values;
-        self.lengths
-            .iter()
-            .map(|&n| {
-                let (head, tail) = rest.split_at(n);
-                rest = tail;
-                head.to_vec()
-            })
-            .collect()
+        by_chain(values, &self.lengths)
     }
 
     /// Calls `f` for every row and every draw: panel after panel of rows, in each of them the draws of a row in order.
@@ -199,20 +192,8 @@ impl Gibbs {
 }
 
 impl Posterior for DrawsPosterior {
-    fn family(&self) -> &'static str {
-        NAME
-    }
-
-    fn columns(&self) -> &[String] {
-        &self.schema.columns
-    }
-
-    fn width(&self) -> usize {
-        self.schema.design.raw_cols
-    }
-
-    fn classes(&self) -> &[String] {
-        &self.schema.classes
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
     }
 
     fn methods(&self) -> &'static [&'static str] {

@@ -12,23 +12,9 @@ mod tilted;
 pub use double::Double;
 pub use tilted::{Spread, Tilted};
 
-use crate::special::branchless::{exp, ln_1p};
-
-/// Rows of a group.
-pub const LANES: usize = 16;
-
-/// One number of each row of a group.
-pub type Lane = [f64; LANES];
-
-/// A number of each row, by lane. The result is a place of its own, so that the compiler need not ask what it might overlap with.
-#[inline(always)]
-fn each(f: impl Fn(usize) -> f64) -> Lane {
-    let mut out = [0.0; LANES];
-    for l in 0..LANES {
-        out[l] = f(l);
-    }
-    out
-}
+use crate::special::branchless::ln_1p;
+pub(crate) use crate::special::lanes::{LANES, Lane};
+use crate::special::lanes::{each, exponentials};
 
 /// Whether any lane is open (has 1, not 0).
 fn any(open: &Lane) -> bool {
@@ -44,15 +30,7 @@ fn larger(a: f64, b: f64) -> f64 {
 /// Logits become probabilities; returns their log-sum-exp, NaN where one of them is not finite.
 #[inline(always)]
 fn softmax(z: &mut [Lane]) -> Lane {
-    let mut top = [f64::NEG_INFINITY; LANES];
-    for z in z.iter() {
-        top = each(|l| if z[l] > top[l] { z[l] } else { top[l] });
-    }
-    let mut sum = [0.0; LANES];
-    for z in z.iter_mut() {
-        *z = each(|l| exp(z[l] - top[l]));
-        sum = each(|l| sum[l] + z[l]);
-    }
+    let (top, sum) = exponentials(z);
     let scale = each(|l| 1.0 / sum[l]);
     for z in z.iter_mut() {
         *z = each(|l| z[l] * scale[l]);
