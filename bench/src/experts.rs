@@ -71,27 +71,46 @@ fn ess(options: &Options) -> Result<Value> {
     // each chain on one thread; on one thread in all they go one after the other, and times are those of one core
     let threads = options.get("threads", 1usize)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    // seconds of each chain, of which three tenths at most are warm-up; 0 is as long as it takes
+    let budget = options.get("seconds", 0.0f64)?;
     let begin = Instant::now();
     let run = |chain: u32| -> Result<(Piece, f64, f64)> {
         let begin = Instant::now();
         let mut open = fit.program().open(&cut, shape, seed, chain, None)?;
-        (0..warm_up).try_for_each(|_| open.advance(true).map(|_| ()))?;
+        let late = |share: f64| budget > 0.0 && begin.elapsed().as_secs_f64() > share * budget;
+        for _ in 0..warm_up {
+            open.advance(true)?;
+            if late(0.3) {
+                break;
+            }
+        }
         let warm_seconds = begin.elapsed().as_secs_f64();
         let mut kept = Draws::default();
         let mut trace = Vec::new();
-        let begin = Instant::now();
+        let begin_draws = Instant::now();
         for sweep in 1..=draws {
+            if late(1.0) {
+                break;
+            }
             let report = open.advance(false)?;
             open.keep(&mut kept);
             trace.push((warm_up + sweep, report));
         }
         let piece = Piece { chain, sweeps: warm_up + draws, draws: kept, trace, checkpoint: open.save()?, finished: true };
-        Ok((piece, warm_seconds, begin.elapsed().as_secs_f64()))
+        Ok((piece, warm_seconds, begin_draws.elapsed().as_secs_f64()))
     };
     let done: Vec<(Piece, f64, f64)> = pool.install(|| (0..chains).into_par_iter().map(run).collect::<Result<_>>())?;
     let wall_seconds = begin.elapsed().as_secs_f64();
     let (warm_seconds, draw_seconds): (f64, f64) = (done.iter().map(|d| d.1).sum(), done.iter().map(|d| d.2).sum());
-    let pieces: Vec<Piece> = done.into_iter().map(|d| d.0).collect();
+    let mut pieces: Vec<Piece> = done.into_iter().map(|d| d.0).collect();
+    // chains that a limit of time has cut are as long as the shortest
+    let draws = pieces.iter().map(|p| p.trace.len()).min().unwrap_or(0) as u64;
+    for piece in &mut pieces {
+        let t = &mut piece.draws.scalars;
+        let width = t.width();
+        t.values.truncate(width * draws as usize);
+        piece.trace.truncate(draws as usize);
+    }
     let posterior = fit.posterior(&pieces)?;
     let saved = posterior.save()?;
     let experts: ExpertsPosterior = ExpertsPosterior::read(&saved)?;
@@ -117,12 +136,13 @@ fn ess(options: &Options) -> Result<Value> {
     let of_likelihood = ess_bulk(&likelihood);
     Ok(json!({
         "benchmark": "experts", "settings": given, "rows": train.rows(), "columns": train.x.cols(),
-        "threads": threads, "wall_seconds": wall_seconds, "warm_seconds": warm_seconds, "draw_seconds": draw_seconds, "acceptance": extras("acceptance"), "step": extras("step"),
+        "threads": threads, "draws": draws, "wall_seconds": wall_seconds, "warm_seconds": warm_seconds, "draw_seconds": draw_seconds, "acceptance": extras("acceptance"), "step": extras("step"),
         "log_likelihood": { "mean": likelihood.iter().flatten().sum::<f64>() / (chains as f64 * draws as f64),
                             "ess": of_likelihood, "per_second": of_likelihood / draw_seconds, "r_hat": r_hat(&likelihood) },
         "predictions": { "ess_least": sizes[0], "ess_median": at(&sizes, 0.5), "least_per_second": sizes[0] / draw_seconds,
                          "median_per_second": at(&sizes, 0.5) / draw_seconds, "r_hat_worst": at(&hats, 1.0), "r_hat_99": at(&hats, 0.99),
-                         "r_hat_median": at(&hats, 0.5) },
+                         "r_hat_90": at(&hats, 0.9), "r_hat_median": at(&hats, 0.5),
+                         "share_below_1.05": hats.iter().filter(|r| **r < 1.05).count() as f64 / rows as f64 },
         "accuracy": by_row.iter().filter(|c| { let all: Vec<f64> = c.concat(); all.iter().sum::<f64>() / all.len() as f64 > 0.5 }).count() as f64 / rows as f64,
         "log_loss": -by_row.iter().map(|c| { let all: Vec<f64> = c.concat(); (all.iter().sum::<f64>() / all.len() as f64).ln() }).sum::<f64>() / rows as f64,
     }))

@@ -16,6 +16,7 @@ mod packed;
 mod paired;
 mod picked;
 mod polynomial;
+mod sparse;
 
 pub use blocks::{blocks_len, blocks_rows, runs};
 pub use map::Mapped;
@@ -66,7 +67,7 @@ impl Design {
         let (n, dim) = (x.rows(), self.dim());
         match x {
             X::Dense { cols, values, .. } => {
-                let PanelScratch { rows, work, products, inverse, .. } = scratch;
+                let PanelScratch { rows, work, products, inverse, entries, .. } = scratch;
                 rows.resize(n * dim, f64::NAN);
                 inverse.clear();
                 inverse.extend(self.scale.iter().map(|s| 1.0 / s));
@@ -88,10 +89,11 @@ impl Design {
                 if cols == 0 && self.intercept {
                     rows.fill(1.0);
                 }
-                Panel { n, dim, kind: Kind::Dense(rows), work, products, packed: false }
+                Panel { n, dim, kind: Kind::Dense(rows), work, products, entries, packed: false }
             }
             X::Csr { .. } => {
-                let PanelScratch { place, shift, work, products, inverse, .. } = scratch;
+                let PanelScratch { place, shift, work, products, inverse, entries, .. } = scratch;
+                entries.clear();
                 place.clear();
                 place.resize(self.raw_cols, DROPPED);
                 for (at, &j) in self.kept.iter().enumerate() {
@@ -104,7 +106,7 @@ impl Design {
                 if self.intercept {
                     shift.push(1.0);
                 }
-                Panel { n, dim, kind: Kind::Sparse { x, place, inverse, shift }, work, products, packed: false }
+                Panel { n, dim, kind: Kind::Sparse { x, place, inverse, shift }, work, products, entries, packed: false }
             }
         }
     }
@@ -119,6 +121,7 @@ pub struct PanelScratch {
     place: Vec<u32>,
     shift: Vec<f64>,
     inverse: Vec<f64>,
+    entries: sparse::Entries,
     map: Option<Box<map::MapScratch>>,
 }
 
@@ -135,6 +138,8 @@ pub struct Panel<'a> {
     work: &'a mut Vec<f64>,
     /// Products of pairs of columns, once they were needed.
     products: &'a mut Vec<f64>,
+    /// Entries of sparse rows, once they were needed.
+    entries: &'a mut sparse::Entries,
     packed: bool,
 }
 
@@ -164,28 +169,8 @@ impl Panel<'_> {
             Kind::Dense(rows) => linalg::mul_t(rows, w, out, n, dim, k, false),
             Kind::Sparse { x, place, inverse, shift } => {
                 let base: Vec<f64> = w.chunks_exact(dim).map(|w| linalg::dot(w, shift)).collect();
-                // one column of weights a row, so that a stored entry touches k neighbours
-                self.work.clear();
-                self.work.resize(dim * k, 0.0);
-                for (c, w) in w.chunks_exact(dim).enumerate() {
-                    for (j, &v) in w.iter().enumerate() {
-                        self.work[j * k + c] = v;
-                    }
-                }
-                let work = &self.work[..];
-                linalg::wide(
-                    #[inline(always)]
-                    || {
-                        for (i, out) in out.chunks_exact_mut(k).enumerate() {
-                            out.copy_from_slice(&base);
-                            for_scaled(x, i, place, inverse, |j, u| {
-                                for (o, &w) in out.iter_mut().zip(&work[j * k..(j + 1) * k]) {
-                                    *o += u * w;
-                                }
-                            });
-                        }
-                    },
-                );
+                self.entries.read_once(x, place, inverse);
+                sparse::mul_t(self.entries, w, &base, dim, self.work, out);
             }
         }
     }
@@ -197,33 +182,8 @@ impl Panel<'_> {
             Kind::Dense(rows) => linalg::t_mul(r, rows, out, n, k, dim, true),
             Kind::Sparse { x, place, inverse, shift } => {
                 let mut sums = vec![0.0; k];
-                // one column of the result a row, so that a stored entry touches k neighbours; not worth it for few entries
-                let turned = x.stored() > dim;
-                self.work.clear();
-                self.work.resize(if turned { dim * k } else { 0 }, 0.0);
-                let work = &mut self.work[..];
-                linalg::wide(
-                    #[inline(always)]
-                    || {
-                        for (i, r) in r.chunks_exact(k).enumerate() {
-                            for (s, v) in sums.iter_mut().zip(r) {
-                                *s += v;
-                            }
-                            for_scaled(x, i, place, inverse, |j, u| {
-                                if turned {
-                                    work[j * k..(j + 1) * k].iter_mut().zip(r).for_each(|(o, v)| *o += v * u);
-                                } else {
-                                    r.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v * u);
-                                }
-                            });
-                        }
-                    },
-                );
-                if turned {
-                    for (j, column) in self.work.chunks_exact(k).enumerate() {
-                        column.iter().enumerate().for_each(|(c, v)| out[c * dim + j] += v);
-                    }
-                }
+                self.entries.read_once(x, place, inverse);
+                sparse::t_mul_add(self.entries, r, &mut sums, dim, self.work, out);
                 for (c, &s) in sums.iter().enumerate() {
                     for (o, &b) in out[c * dim..(c + 1) * dim].iter_mut().zip(shift) {
                         *o += s * b;

@@ -102,6 +102,15 @@ pub fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
     clear_wide_registers();
 }
 
+/// Eigenvectors (d×d, one a column) and eigenvalues of a symmetric matrix, of which the lower triangle is read; none where they are not found.
+pub fn eigen(a: &[f64], d: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let found = MatRef::from_row_major_slice(a, d, d).self_adjoint_eigen(faer::Side::Lower).ok()?;
+    let (vectors, values) = (found.U(), found.S().column_vector());
+    clear_wide_registers();
+    let vectors = (0..d * d).map(|at| vectors[(at / d, at % d)]).collect();
+    Some((vectors, values.iter().copied().collect()))
+}
+
 /// Runs a loop compiled for the widest vector instructions of this processor. Worth it for plain loops over many numbers that
 /// call nothing; sums keep their order, so the bits are those of ordinary code. Mark a long closure
 /// `#[inline(always)]`: the compiler may otherwise make it a function of its own, with ordinary instructions.

@@ -229,7 +229,7 @@ impl Design {
     /// [`Design::panel`] of a mapped design.
     pub(super) fn mapped_panel<'a>(&'a self, mapped: &Mapped, x: X<'a>, scratch: &'a mut PanelScratch) -> Panel<'a> {
         let (n, dim) = (x.rows(), self.dim());
-        let PanelScratch { rows, work, products, inverse, map, .. } = scratch;
+        let PanelScratch { rows, work, products, inverse, entries, map, .. } = scratch;
         rows.resize(n * dim, f64::NAN);
         inverse.clear();
         inverse.extend(self.scale.iter().map(|s| 1.0 / s));
@@ -249,7 +249,7 @@ impl Design {
                 out[dim - 1] = 1.0;
             }
         });
-        Panel { n, dim, kind: Kind::Dense(rows), work, products, packed: false }
+        Panel { n, dim, kind: Kind::Dense(rows), work, products, entries, packed: false }
     }
 }
 

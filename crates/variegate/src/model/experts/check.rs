@@ -137,6 +137,19 @@ impl<S: Sampler + Clone> Subject<S> {
         Self { ordered: false, ..self }
     }
 
+    /// The sampler.
+    #[cfg(test)]
+    pub(super) fn program(&self) -> &S {
+        &self.program
+    }
+
+    /// The same with another sampler.
+    #[cfg(test)]
+    pub(super) fn with(mut self, change: impl FnOnce(&mut S)) -> Self {
+        change(&mut self.program);
+        self
+    }
+
     /// Plain form of a point, and weights as rows multiply them.
     fn weights(&self, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let (mut plain, mut weights) = (Vec::new(), Vec::new());

@@ -126,7 +126,7 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
             let reward = Reward { experts: settings.diversity, gates: settings.gate_diversity, angular };
             let reward = (settings.prior != Prior::Gaussian).then_some(reward);
             let penalty = Penalty { weights: settings.l2, intercept_sd: settings.tau0, reward };
-            Box::new(Map { design, shape, penalty, tol: settings.tol })
+            Box::new(Map { design, shape, penalty, tol: settings.tolerance() })
         }
     };
     Box::new(ExpertsFit { settings: settings.clone(), schema, program, warnings })

@@ -2,11 +2,14 @@
 //!
 //! A sweep is one trajectory with the experts' labels summed out, on the product of the spheres of directions and the lines of everything
 //! else (geodesic, metric `sphere`), or in flat coordinates that know how columns hang together (`frame.rs`, metric `columns`);
-//! then attempts to exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
+//! then some experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then attempts to
+//! exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
 //! Each leapfrog step asks the rows once. The gradient at the present point is carried from sweep to sweep, exchanged along
 //! with the experts.
 
+mod alone;
 mod frame;
+mod mixes;
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -22,11 +25,13 @@ use super::starts;
 use crate::Result;
 use crate::data::Design;
 use crate::infer::dual_averaging::DualAveraging;
-use crate::infer::geodesic::{Manifold, transition};
+use crate::infer::geodesic::{Manifold, Outcome, transition};
 use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Scratch as PriorScratch;
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick};
 use frame::{Frame, MOST_COLUMNS};
+pub use mixes::Local;
+use mixes::{Tangent, Trial, Vector};
 
 /// The sampler.
 #[derive(Debug, Clone)]
@@ -39,7 +44,7 @@ pub struct Hmc {
     pub law: Law,
     /// What happens to the hyperparameters.
     pub hyper: Hyper,
-    /// Most leapfrog steps of a trajectory.
+    /// Most leapfrog steps of a trajectory; 0 leaves trajectories out, which checks of the other moves do.
     pub max_steps: u32,
     /// Acceptance that the step size aims at.
     pub target_accept: f64,
@@ -75,10 +80,40 @@ pub enum Ask<'a> {
     /// Σ x̃x̃ᵀ (lower triangle), or for many columns its diagonal and then Σ x̃, in the place of the gradient; the number of rows
     /// in the place of the value. Weights count.
     Gram,
+    /// Nothing, but to be ready for trials from a point.
+    TakeApart {
+        /// The point.
+        point: Cow<'a, [f64]>,
+        /// Vectors that will be moved,
+        vectors: Cow<'a, [Vector]>,
+        /// and for each what its direction may turn to.
+        arrows: Cow<'a, [f64]>,
+    },
+    /// Log likelihoods under some trials of one weight vector, in the place of the gradient.
+    Trials {
+        /// The vector.
+        of: Vector,
+        /// What its direction turns to.
+        tangent: Option<Tangent>,
+        /// The trials.
+        trials: Cow<'a, [Trial]>,
+        /// What became of the vector that was asked about before.
+        moved: Option<(Vector, Trial)>,
+    },
+}
+
+/// Buffers of a visit.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    rows: rows::Scratch,
+    products: Vec<f64>,
+    class_scores: Vec<f64>,
 }
 
 /// Step size that the search for one begins with.
 const FIRST_STEP: f64 = 0.1;
+/// One expert in so many is moved alone after a trajectory.
+const ALONE: usize = 3;
 
 impl Hmc {
     fn state(&self, point: Vec<f64>, law: Law) -> Result<State> {
@@ -136,13 +171,16 @@ impl Hmc {
         max_steps: u32,
         buffers: &mut Buffers,
         rng: &mut Philox,
-    ) -> Result<crate::infer::geodesic::Outcome> {
+    ) -> Result<Outcome> {
         let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(std::mem::take(&mut state.slopes)) };
         let mut gradient = vec![0.0; self.shape.len()];
         let mut value = self.density(&state.law, &state.point, &here, &mut gradient, buffers);
         let mut last = None;
+        if let Some(frame) = &mut state.frame {
+            frame.prepare(&self.shape, &state.law)?;
+        }
         let (law, shape) = (&state.law, &self.shape);
-        let outcome = match &mut state.frame {
+        let outcome = match &state.frame {
             None => {
                 let (spheres, paces) = (self.spheres(), self.paces());
                 let manifold = Manifold { spheres: &spheres, len: shape.len(), paces: &paces };
@@ -156,7 +194,7 @@ impl Hmc {
             }
             Some(frame) => {
                 let mut flat = frame.enter(shape, &state.point, rng)?;
-                let (frame, mut lengths) = (&*frame, Vec::new());
+                let mut lengths = Vec::new();
                 let mut point = frame.leave(shape, &flat, &mut lengths);
                 value += frame.pull_back(shape, &point, &lengths, &mut gradient);
                 let paces = frame.paces(shape);
@@ -229,10 +267,10 @@ impl Sampler for Hmc {
 impl Program for Hmc {
     const NAME: &'static str = "experts/hmc";
     type Global = State;
-    type Local = ();
+    type Local = Local;
     type Ask<'a> = Ask<'a>;
     type Stats = Likelihood;
-    type Scratch = rows::Scratch;
+    type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
         let point = starts::start(&self.shape, self.law.intercept_sd, stream, &mut |weights, gradient| {
@@ -243,7 +281,9 @@ impl Program for Hmc {
         self.state(point, self.law.clone())
     }
 
-    fn local(&self, _: &Block<'_>, _: Stream) {}
+    fn local(&self, _: &Block<'_>, _: Stream) -> Local {
+        Local::default()
+    }
 
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
         let mut rng = tick.stream.rng();
@@ -255,19 +295,33 @@ impl Program for Hmc {
         if self.metric == Metric::Columns && state.frame.is_none() {
             let found = rows.all(&Ask::Gram)?;
             let squares = [self.law.experts.size.mean_square(self.shape.expert_dim()), self.law.gates.size.mean_square(self.shape.inputs)];
-            state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares));
+            state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares)?);
         }
-        if tick.warm_up && state.step.count() == 0 {
-            self.first_step(state, rows, &mut buffers, &mut rng)?;
+        let mut outcome = Outcome { accept_probability: 1.0, accepted: false, divergent: false, steps: 0 };
+        let mut step = 0.0;
+        if self.max_steps > 0 {
+            if tick.warm_up && state.step.count() == 0 {
+                self.first_step(state, rows, &mut buffers, &mut rng)?;
+            }
+            step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
+            outcome = self.trajectory(state, rows, step, self.max_steps, &mut buffers, &mut rng)?;
+            if tick.warm_up {
+                state.step.update(outcome.accept_probability);
+                self.learn(state, tick.sweep, &mut buffers)?;
+            }
         }
-        let step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
-        let outcome = self.trajectory(state, rows, step, self.max_steps, &mut buffers, &mut rng)?;
-        if tick.warm_up {
-            state.step.update(outcome.accept_probability);
-            self.learn(state, tick.sweep, &mut buffers)?;
+        if self.shape.gates() > 0 {
+            self.alone(state, rows, &mut rng)?;
+            let found = self.ask(rows, &state.point, &mut buffers)?;
+            (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
         }
-        let slopes = &mut state.slopes;
-        let swapped = moves::swaps(&self.shape, &state.law, &mut state.point, &mut rng, |i| self.shape.exchange_weights(slopes, i, i + 1));
+        let (slopes, frame) = (&mut state.slopes, &mut state.frame);
+        let swapped = moves::swaps(&self.shape, &state.law, &mut state.point, &mut rng, |i| {
+            self.shape.exchange_weights(slopes, i, i + 1);
+            if let Some(frame) = frame {
+                frame.exchange(i, i + 1);
+            }
+        });
         if self.shape.inputs == 1 && state.frame.is_none() {
             self.flips(state, rows, &mut buffers, &mut rng)?;
         }
@@ -287,13 +341,18 @@ impl Program for Hmc {
         })
     }
 
-    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut rows::Scratch, _: Stream) -> Result<Likelihood> {
-        match ask {
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, _: Stream) -> Result<Likelihood> {
+        Ok(match ask {
             Ask::Likelihood(weights) => {
-                Ok(rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), scratch))
+                rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows)
             }
-            Ask::Gram => Ok(self.gram(block, scratch)),
-        }
+            Ask::Gram => self.gram(block, &mut scratch.rows),
+            Ask::TakeApart { point, vectors, arrows } => {
+                self.take_apart(point, vectors, arrows, block, local, scratch);
+                Likelihood::default()
+            }
+            Ask::Trials { of, tangent, trials, moved } => self.trials(*of, *tangent, trials, moved.as_ref(), block, local, scratch),
+        })
     }
 
     fn draw(&self, state: &State, out: &mut Draws) {
@@ -330,6 +389,12 @@ impl Hmc {
         let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(state.slopes.clone()) };
         let mut gradient = vec![0.0; self.shape.len()];
         self.density(&state.law, &state.point, &here, &mut gradient, buffers);
+        // what binds directions to each other is known
+        let (s, mut likelihood) = (&self.shape, vec![0.0; self.shape.len()]);
+        s.pull_back(&state.point, &buffers.slopes, &mut likelihood);
+        for range in [s.expert_directions(), s.gate_directions()] {
+            gradient[range.clone()].copy_from_slice(&likelihood[range]);
+        }
         if let Some(frame) = &mut state.frame
             && frame.learn(&self.shape, &state.point, &gradient, sweep)
         {

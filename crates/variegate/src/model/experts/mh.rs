@@ -16,7 +16,6 @@ mod tests;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::ops::Range;
 
 use super::draws;
 use super::hyper::{self, Learning};
@@ -114,30 +113,7 @@ pub struct Change<'a> {
     intercepts: Cow<'a, [f64]>,
 }
 
-/// Where a weight vector is in a point: its direction, the logarithm of its length, its intercepts.
-pub(super) struct Places {
-    pub(super) direction: Range<usize>,
-    pub(super) size: usize,
-    pub(super) intercepts: Range<usize>,
-}
-
 impl Mh {
-    /// Where the weight vector of an expert or a gate is.
-    pub(super) fn places(&self, gate: bool, k: usize) -> Places {
-        let s = &self.shape;
-        let (directions, dim, sizes, intercepts, rows) = if gate {
-            (s.gate_directions(), s.inputs, s.gate_sizes(), s.gate_intercepts(), 1)
-        } else {
-            (s.expert_directions(), s.expert_dim(), s.expert_sizes(), s.expert_intercepts(), s.rows())
-        };
-        let rows = if s.bias { rows } else { 0 };
-        Places {
-            direction: directions.start + k * dim..directions.start + (k + 1) * dim,
-            size: sizes.start + k,
-            intercepts: intercepts.start + k * rows..intercepts.start + (k + 1) * rows,
-        }
-    }
-
     /// Log likelihood after a change.
     fn ask(&self, state: &mut State, rows: &mut dyn Rows<Self>, change: Option<Change<'_>>) -> Result<f64> {
         let news = std::mem::take(&mut state.news);
@@ -158,7 +134,7 @@ impl Mh {
         if ln_other.is_nan() || ln_other == f64::NEG_INFINITY {
             return Ok((0.0, false));
         }
-        let places = self.places(change.gate, change.k);
+        let places = self.shape.places(change.gate, change.k);
         let there = self.ask(state, rows, Some(change.clone()))?;
         let ln_ratio = there - state.ln_likelihood + ln_other;
         let taken = accepted(ln_ratio, rng);
@@ -200,7 +176,7 @@ impl Mh {
 
     /// The change that leaves a weight vector as it is.
     fn same<'a>(&self, state: &State, gate: bool, k: usize) -> Change<'a> {
-        let places = self.places(gate, k);
+        let places = self.shape.places(gate, k);
         Change { gate, k, direction: None, size: state.point[places.size], intercepts: Cow::Owned(state.point[places.intercepts].to_vec()) }
     }
 
@@ -213,7 +189,7 @@ impl Mh {
         directions: &mut Coupled,
         rng: &mut Philox,
     ) -> Result<f64> {
-        let now = &state.point[self.places(gate, k).direction];
+        let now = &state.point[self.shape.places(gate, k).direction];
         let mut proposed = now.to_vec();
         if now.len() == 1 {
             proposed[0] = -proposed[0];
@@ -244,7 +220,7 @@ impl Mh {
         let now = self.same(state, gate, k);
         let s = state.scales[usize::from(gate)][1].scale();
         let proposed = positive_normal(now.size.exp(), s, rng).ln();
-        let dim = self.places(gate, k).direction.len();
+        let dim = self.shape.places(gate, k).direction.len();
         let gain = ln_length_ratio(side, dim, now.size, proposed, s);
         Ok(self.propose(state, rows, Change { size: proposed, ..now }, gain, rng)?.0)
     }

@@ -157,8 +157,9 @@ pub struct Settings {
     pub n_init: u32,
     /// Most sweeps of an ascent.
     pub max_iter: u64,
-    /// An ascent ends when a sweep raises its objective by less than this for each row.
-    pub tol: f64,
+    /// An ascent ends when a sweep raises its objective by less than this for each row; `None` is 1e-6 for `map`, 1e-5 for `vb` and `pr`, whose last
+    /// sweeps are many and move no prediction.
+    pub tol: Option<f64>,
     /// Independent chains.
     pub n_chains: u32,
     /// Sweeps before the first draw.
@@ -199,7 +200,7 @@ impl Default for Settings {
             inner: 3,
             n_init: 5,
             max_iter: 1000,
-            tol: 1e-6,
+            tol: None,
             n_chains: 4,
             n_warmup: 500,
             n_draws: 1000,
@@ -266,7 +267,11 @@ pub fn table() -> Vec<Setting> {
         setting("inner", Kind::Integer { least: 1, most: 1000 }, "Inference gibbs: updates of each expert within a sweep"),
         setting("n_init", Kind::Integer { least: 1, most: 10_000 }, "Ascents of vb, pr and map from different starts"),
         setting("max_iter", Kind::Integer { least: 1, most: 100_000_000 }, "Most sweeps of an ascent"),
-        setting("tol", positive, "An ascent ends when a sweep gains less than this for each row"),
+        setting(
+            "tol",
+            Kind::OptionalNumber { above: 0.0, most: f64::MAX },
+            "An ascent ends when a sweep gains less than this for each row; nothing is 1e-6 for map, 1e-5 for vb and pr",
+        ),
     ];
     all.extend(SAMPLING);
     all
@@ -287,6 +292,11 @@ impl Settings {
     /// Whether the fit draws from the posterior.
     pub fn samples(&self) -> bool {
         matches!(self.inference, Inference::Hmc | Inference::Gibbs | Inference::Mh)
+    }
+
+    /// What ends an ascent.
+    pub fn tolerance(&self) -> f64 {
+        self.tol.unwrap_or(if self.inference == Inference::Map { 1e-6 } else { 1e-5 })
     }
 
     /// Which settings others make meaningless.

@@ -30,6 +30,17 @@ pub struct Shape {
     contrasts: Vec<f64>,
 }
 
+/// Where a weight vector is in a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// Its direction.
+    pub direction: Range<usize>,
+    /// The logarithm of its length.
+    pub size: usize,
+    /// Its intercepts, if there are any.
+    pub intercepts: Range<usize>,
+}
+
 impl Shape {
     /// A mixture of so many experts over so many classes, with p entries a direction's row and (or not) intercepts beside them.
     pub fn new(experts: usize, classes: usize, inputs: usize, bias: bool) -> Self {
@@ -111,6 +122,22 @@ impl Shape {
     /// Intercepts of the gates.
     pub fn gate_intercepts(&self) -> Range<usize> {
         after(self.expert_intercepts(), if self.bias { self.gates() } else { 0 })
+    }
+
+    /// Where the weight vector of an expert or a gate is.
+    pub fn places(&self, gate: bool, k: usize) -> Places {
+        let s = self;
+        let (directions, dim, sizes, intercepts, rows) = if gate {
+            (s.gate_directions(), s.inputs, s.gate_sizes(), s.gate_intercepts(), 1)
+        } else {
+            (s.expert_directions(), s.expert_dim(), s.expert_sizes(), s.expert_intercepts(), s.rows())
+        };
+        let rows = if s.bias { rows } else { 0 };
+        Places {
+            direction: directions.start + k * dim..directions.start + (k + 1) * dim,
+            size: sizes.start + k,
+            intercepts: intercepts.start + k * rows..intercepts.start + (k + 1) * rows,
+        }
     }
 
     /// V, row-major.

@@ -27,8 +27,8 @@ impl TreeModel {
         let refuse = |name: &str, value: &str, allowed: &str| {
             Err(Error::setting(name, value, format!("{allowed} with prior `gaussian` and inference `vb`")))
         };
-        if settings.tol != Settings::default().tol {
-            return refuse("tol", &settings.tol.to_string(), "left out (the family `softmax` has one that counts nats, not nats a row)");
+        if let Some(tol) = settings.tol {
+            return refuse("tol", &tol.to_string(), "left out (the family `softmax` has one that counts nats, not nats a row)");
         }
         if settings.gate_bound != Settings::default().gate_bound {
             return refuse("gate_bound", "bouchard", "left out (the family `softmax` has `bound`)");

@@ -3,17 +3,21 @@
 //! A sphere has one scale in all directions, but rows bend the posterior far more along some combinations of columns than along others. A unit
 //! vector a in P dimensions with a density p(a) is y/|y| for y with density p(y/|y|) e^{−|y|²/2}: |y| is independent of all else and
 //! is drawn anew before every trajectory, and y lives in flat space, where momenta may have any covariance. Theirs is I + cC for each row of
-//! an expert or gate, C the covariance of the columns and c such that the mean curvature is that of the target; lengths and
-//! intercepts have one mass for each of the four kinds. Curvature is measured by squared gradients (their mean is minus the mean second
+//! an expert or gate, C the covariance of the columns and c such that its mean curvature is that of the likelihood, and to that comes what
+//! a chain of type II binds the experts with: their sum, and the sums on the way to it, are far stiffer than each of them; lengths and
+//! intercepts have masses. An expert that many rows ask is stiffer than one that few ask, so that each has a c and masses of its own, which
+//! go along when labels are exchanged. Curvature is measured by squared gradients (their mean is minus the mean second
 //! derivative), in windows of the warm-up that double in length.
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-use super::super::shape::Shape;
 use crate::dist::Gamma;
 use crate::linalg::{self, Cholesky, dot};
+use crate::model::experts::law::Law;
+use crate::model::experts::shape::Shape;
+use crate::prior::{AngularKind, Directions, MutualAngular};
 use crate::{Error, Result};
 
 /// Columns beyond which C is taken as diagonal: its factor would cost more than the rows.
@@ -21,81 +25,55 @@ pub const MOST_COLUMNS: usize = 512;
 /// Sweeps of the first window.
 const FIRST_WINDOW: u64 = 20;
 
+/// Share of the highest squared gradients that is left out of a mean: a chain on its way from its start sees slopes that it never meets again.
+const LEFT_OUT: f64 = 0.1;
+/// No vector is taken to be freer than this share of the mean: an expert that no row asks now may be asked later.
+const LEAST_SHARE: f64 = 0.3;
+
 /// The coordinates, and what was learned of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
-    /// C (p×p, lower triangle), or its diagonal.
-    covariance: Vec<f64>,
-    /// c of experts and of gates.
-    pull: [f64; 2],
-    /// Masses of lengths of experts and gates, and of their intercepts.
-    mass: [f64; 4],
-    /// Mean squared gradients of the sweeps of this window, by kind: directions of experts and gates, lengths, intercepts.
+    /// Eigenvectors of C, one a column; empty where C is diagonal.
+    basis: Vec<f64>,
+    /// Eigenvalues of C.
+    spread: Vec<f64>,
+    /// c of each expert and of each gate.
+    pulls: [Vec<f64>; 2],
+    /// Masses of the lengths of experts and gates, and of their intercepts.
+    masses: [Vec<f64>; 4],
+    /// Mean squared gradients of the sweeps of this window, by kind (directions of experts and gates, lengths, intercepts), an expert
+    /// after the other.
     seen: [Vec<f64>; 6],
     /// Sweep at which the window ends.
     until: u64,
+    /// Concentrations of the chains of experts and gates that the factors are for; 0 without a chain.
     #[serde(skip)]
-    factors: Option<[Factor; 2]>,
+    kappas: [f64; 2],
+    #[serde(skip)]
+    factors: Option<[Factors; 2]>,
 }
 
-/// I + cC = LLᵀ.
+/// LLᵀ = I + λ diag(c) + R over the experts, for every eigenvalue λ: L (K×K each), and its inverse.
 #[derive(Debug, Clone, PartialEq)]
-enum Factor {
-    Dense { lower: Vec<f64>, inverse: Vec<f64> },
-    Diagonal(Vec<f64>),
+struct Factors {
+    lower: Vec<f64>,
+    inverse: Vec<f64>,
 }
 
-impl Factor {
-    fn new(covariance: &[f64], p: usize, c: f64) -> Result<Self> {
-        if covariance.len() == p {
-            return Ok(Factor::Diagonal(covariance.iter().map(|v| (1.0 + c * v).sqrt()).collect()));
-        }
-        let mut matrix: Vec<f64> = covariance.iter().map(|v| c * v).collect();
-        (0..p).for_each(|j| matrix[j * p + j] += 1.0);
-        let detail = |e| format!("{e}; look at the scale of the columns");
-        let (factor, _) = Cholesky::with_jitter(p, &matrix).map_err(|e| Error::Numerical {
-            what: "the covariance of the columns",
-            sweep: 0,
-            detail: detail(e),
-        })?;
-        Ok(Factor::Dense { lower: factor.lower(), inverse: factor.inverse_lower() })
-    }
+/// What is done to vectors: y becomes q = Lᵀy, or q becomes y, or a gradient with respect to y one with respect to q.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Whiten,
+    Colour,
+    PullBack,
+}
 
-    /// q = Lᵀy for each row.
-    fn whiten(&self, rows: &mut [f64], p: usize) {
-        let n = rows.len() / p;
-        match self {
-            Factor::Dense { lower, .. } => {
-                let given = rows.to_vec();
-                linalg::mul(&given, lower, rows, n, p, p, false);
-            }
-            Factor::Diagonal(root) => rows.chunks_exact_mut(p).for_each(|row| row.iter_mut().zip(root).for_each(|(v, r)| *v *= r)),
-        }
-    }
-
-    /// y = L⁻ᵀq for each row.
-    fn colour(&self, rows: &mut [f64], p: usize) {
-        let n = rows.len() / p;
-        match self {
-            Factor::Dense { inverse, .. } => {
-                let given = rows.to_vec();
-                linalg::mul(&given, inverse, rows, n, p, p, false);
-            }
-            Factor::Diagonal(root) => rows.chunks_exact_mut(p).for_each(|row| row.iter_mut().zip(root).for_each(|(v, r)| *v /= r)),
-        }
-    }
-
-    /// Gradients with respect to q from those with respect to y: L⁻¹g for each row.
-    fn pull_back(&self, rows: &mut [f64], p: usize) {
-        let n = rows.len() / p;
-        match self {
-            Factor::Dense { inverse, .. } => {
-                let given = rows.to_vec();
-                linalg::mul_t(&given, inverse, rows, n, p, p, false);
-            }
-            Factor::Diagonal(_) => self.colour(rows, p),
-        }
-    }
+/// R: how a mutual angular chain of type II binds K vectors y in p dimensions to each other. Near a sum of zero its logarithm is
+/// −κ Σ_{i<j} aᵢ'aⱼ − κ²/(2p) Σ_i |a₁ + … + aᵢ|², with a = y/√p.
+fn bonds(experts: usize, p: f64, kappa: f64) -> Vec<f64> {
+    // element (i, j): in how many of the sums before the last both are
+    let together = |i: usize, j: usize| (experts - 1 - i.max(j)) as f64;
+    (0..experts * experts).map(|at| (kappa + kappa * kappa / p * together(at / experts, at % experts)) / p).collect()
 }
 
 /// Where the six kinds of coordinates lie: directions, lengths and intercepts, each of experts and of gates.
@@ -113,79 +91,155 @@ fn kinds(shape: &Shape) -> [Range<usize>; 6] {
 impl Frame {
     /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature from
     /// the mean square lengths that the prior gives experts and gates. It must not depend on where the chain is: a sweep would not leave the posterior as it is.
-    pub fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Self {
+    pub fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Result<Self> {
         let (p, d) = (shape.inputs, shape.dim());
         let n = rows.max(1.0);
-        let covariance: Vec<f64> = if gram.len() == 2 * d {
-            (0..p).map(|j| (gram[j] / n - if shape.bias { (gram[d + j] / n).powi(2) } else { 0.0 }).max(0.0)).collect()
+        let (basis, spread): (Vec<f64>, Vec<f64>) = if gram.len() == 2 * d {
+            let variance = |j: usize| gram[j] / n - if shape.bias { (gram[d + j] / n).powi(2) } else { 0.0 };
+            (Vec::new(), (0..p).map(|j| variance(j).max(0.0)).collect())
         } else {
             // the last design column is the bias, so its row of the Gram matrix holds the sums
             let mean = |j: usize| if shape.bias { gram[p * d + j] / n } else { 0.0 };
             let entry = |i: usize, j: usize| if j <= i { gram[i * d + j] / n - mean(i) * mean(j) } else { 0.0 };
-            (0..p * p).map(|at| entry(at / p, at % p)).collect()
+            let covariance: Vec<f64> = (0..p * p).map(|at| entry(at / p, at % p)).collect();
+            let (basis, spread) = linalg::eigen(&covariance, p).ok_or_else(|| Error::Numerical {
+                what: "the covariance of the columns",
+                sweep: 0,
+                detail: "its eigenvectors were not found; look at the scale of the columns".into(),
+            })?;
+            (basis, spread.iter().map(|v: &f64| v.max(0.0)).collect())
         };
-        let mut out = Self { covariance, pull: [0.0; 2], mass: [1.0; 4], seen: Default::default(), until: FIRST_WINDOW, factors: None };
         // a logistic row has a curvature of about a tenth, and each expert has its share of rows
         let bend = 0.1 * n / shape.experts as f64;
-        let spread = out.trace(p) / p as f64;
-        for (side, (square, dim)) in squares.into_iter().zip([shape.expert_dim(), p]).enumerate() {
-            out.pull[side] = bend * square / dim as f64;
-            out.mass[side] = 1.0 + bend * square * spread;
-            out.mass[2 + side] = 1.0 + bend;
+        let mean = spread_mean(&spread);
+        let (mut pulls, mut masses) = ([Vec::new(), Vec::new()], [const { Vec::new() }; 4]);
+        for (side, (square, dim, count)) in
+            [(squares[0], shape.expert_dim(), shape.experts), (squares[1], p, shape.gates())].into_iter().enumerate()
+        {
+            pulls[side] = vec![bend * square / dim as f64; count];
+            masses[side] = vec![1.0 + bend * square * mean; count];
+            masses[2 + side] = vec![1.0 + bend; count];
         }
-        out
+        Ok(Self { basis, spread, pulls, masses, seen: Default::default(), until: FIRST_WINDOW, kappas: [0.0; 2], factors: None })
     }
 
-    fn trace(&self, p: usize) -> f64 {
-        if self.covariance.len() == p { self.covariance.iter().sum() } else { (0..p).map(|j| self.covariance[j * p + j]).sum() }
+    /// Two experts exchange labels: what was learned of them goes along.
+    pub fn exchange(&mut self, i: usize, k: usize) {
+        let experts = self.pulls[0].len();
+        for values in self.pulls.iter_mut().chain(&mut self.masses).chain(&mut self.seen).filter(|values| !values.is_empty()) {
+            values.chunks_exact_mut(experts).for_each(|sweep| sweep.swap(i, k));
+        }
+        self.factors = None;
     }
 
-    fn factors(&mut self, p: usize) -> Result<&[Factor; 2]> {
-        if self.factors.is_none() {
-            self.factors = Some([Factor::new(&self.covariance, p, self.pull[0])?, Factor::new(&self.covariance, p, self.pull[1])?]);
+    /// Gets ready for a trajectory under a law.
+    pub fn prepare(&mut self, shape: &Shape, law: &Law) -> Result<()> {
+        let kappas = [&law.experts, &law.gates].map(|side| match &side.directions {
+            Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa, .. }) => *kappa,
+            _ => 0.0,
+        });
+        if self.basis.is_empty() || (self.factors.is_some() && self.kappas == kappas) {
+            return Ok(());
         }
-        self.factors.as_ref().ok_or_else(|| Error::Unfit("no factors".into()))
+        let factor = |side: usize, dim: usize| -> Result<Factors> {
+            let k = self.pulls[side].len();
+            let (bonds, mut out) = (bonds(k, dim as f64, kappas[side]), Factors { lower: Vec::new(), inverse: Vec::new() });
+            for l in self.spread.iter().filter(|_| k > 0) {
+                let mut matrix = bonds.clone();
+                (0..k).for_each(|i| matrix[i * k + i] += 1.0 + l * self.pulls[side][i]);
+                let (factor, _) = Cholesky::with_jitter(k, &matrix).map_err(|e| Error::Numerical {
+                    what: "the coordinates of trajectories",
+                    sweep: 0,
+                    detail: format!("{e}; look at the scale of the columns"),
+                })?;
+                out.lower.extend(factor.lower());
+                out.inverse.extend(factor.inverse_lower());
+            }
+            Ok(out)
+        };
+        let factors = [factor(0, shape.expert_dim())?, factor(1, shape.inputs)?];
+        (self.kappas, self.factors) = (kappas, Some(factors));
+        Ok(())
     }
 
     /// Paces of all coordinates.
     pub fn paces(&self, shape: &Shape) -> Vec<f64> {
         let mut out = vec![1.0; shape.len()];
-        for (range, mass) in kinds(shape)[2..].iter().zip(self.mass) {
-            out[range.clone()].fill(mass.sqrt().recip());
+        for (range, masses) in kinds(shape)[2..].iter().zip(&self.masses).filter(|(range, _)| !range.is_empty()) {
+            let each = range.len() / masses.len();
+            out[range.clone()].chunks_exact_mut(each).zip(masses).for_each(|(paces, mass)| paces.fill(mass.sqrt().recip()));
         }
         out
     }
 
+    /// Multiplies the vectors of a side, in the eigenvectors, by Lᵀ, L⁻ᵀ or L⁻¹. Where C is diagonal, vectors stand alone and L is.
+    fn stretch(&self, side: usize, rows: &mut [f64], way: Way) {
+        let (p, k) = (self.spread.len(), self.pulls[side].len());
+        let each = rows.len() / k;
+        let Some(factors) = &self.factors else {
+            for (vector, c) in rows.chunks_exact_mut(each).zip(&self.pulls[side]) {
+                for row in vector.chunks_exact_mut(p) {
+                    for (v, l) in row.iter_mut().zip(&self.spread) {
+                        let by = (1.0 + c * l).sqrt();
+                        *v = if way == Way::Whiten { *v * by } else { *v / by };
+                    }
+                }
+            }
+            return;
+        };
+        let Factors { lower, inverse } = &factors[side];
+        let matrix = if way == Way::Whiten { lower } else { inverse };
+        let (mut given, mut made) = (vec![0.0; k], vec![0.0; k]);
+        for r in 0..each / p {
+            for (j, matrix) in matrix.chunks_exact(k * k).enumerate() {
+                let at = |i: usize| i * each + r * p + j;
+                (0..k).for_each(|i| given[i] = rows[at(i)]);
+                made.fill(0.0);
+                for (i, row) in matrix.chunks_exact(k).enumerate() {
+                    if way == Way::PullBack {
+                        made[i] = dot(&row[..=i], &given[..=i]);
+                    } else {
+                        made[..=i].iter_mut().zip(row).for_each(|(m, l)| *m += l * given[i]);
+                    }
+                }
+                (0..k).for_each(|i| rows[at(i)] = made[i]);
+            }
+        }
+    }
+
+    /// Rows in the eigenvectors, or back.
+    fn rotate(&self, rows: &mut [f64], back: bool) {
+        if self.basis.is_empty() {
+            return;
+        }
+        let p = self.spread.len();
+        let (given, n) = (rows.to_vec(), rows.len() / p);
+        let product = if back { linalg::mul_t } else { linalg::mul };
+        product(&given, &self.basis, rows, n, p, p, false);
+    }
+
     /// Flat coordinates of a point, with lengths |y| drawn anew.
-    pub fn enter<R: Rng + ?Sized>(&mut self, shape: &Shape, point: &[f64], rng: &mut R) -> Result<Vec<f64>> {
-        let p = shape.inputs;
+    pub fn enter<R: Rng + ?Sized>(&self, shape: &Shape, point: &[f64], rng: &mut R) -> Result<Vec<f64>> {
         let mut out = point.to_vec();
-        let sides = [(shape.expert_directions(), shape.expert_dim()), (shape.gate_directions(), p)];
-        let factors = self.factors(p)?;
-        for ((range, dim), factor) in sides.into_iter().zip(factors) {
+        for (side, (range, dim)) in sides(shape).into_iter().enumerate() {
             let length = Gamma::new(0.5 * dim as f64, 0.5)?;
             for row in out[range.clone()].chunks_exact_mut(dim) {
                 let scale = (0.5 * length.sample_ln(rng)).exp();
                 row.iter_mut().for_each(|v| *v *= scale);
             }
-            if !range.is_empty() {
-                factor.whiten(&mut out[range], p);
-            }
+            self.rotate(&mut out[range.clone()], false);
+            self.stretch(side, &mut out[range], Way::Whiten);
         }
         Ok(out)
     }
 
-    /// The point of flat coordinates, and |y| of every direction. `enter` comes before it.
+    /// The point of flat coordinates, and |y| of every direction.
     pub fn leave(&self, shape: &Shape, flat: &[f64], lengths: &mut Vec<f64>) -> Vec<f64> {
-        let p = shape.inputs;
         let mut out = flat.to_vec();
         lengths.clear();
-        let sides = [(shape.expert_directions(), shape.expert_dim()), (shape.gate_directions(), p)];
-        for ((range, dim), factor) in sides.into_iter().zip(self.factors.iter().flatten()) {
-            if range.is_empty() {
-                continue;
-            }
-            factor.colour(&mut out[range.clone()], p);
+        for (side, (range, dim)) in sides(shape).into_iter().enumerate() {
+            self.stretch(side, &mut out[range.clone()], Way::Colour);
+            self.rotate(&mut out[range.clone()], true);
             for row in out[range].chunks_exact_mut(dim) {
                 let length = dot(row, row).sqrt();
                 row.iter_mut().for_each(|v| *v /= length);
@@ -198,65 +252,75 @@ impl Frame {
     /// Turns the gradient with respect to a point (in the surrounding space) into that with respect to flat coordinates, and returns what
     /// the lengths |y| add to the log density.
     pub fn pull_back(&self, shape: &Shape, point: &[f64], lengths: &[f64], gradient: &mut [f64]) -> f64 {
-        let p = shape.inputs;
         let mut value = 0.0;
         let mut lengths = lengths.iter();
-        let sides = [(shape.expert_directions(), shape.expert_dim()), (shape.gate_directions(), p)];
-        for ((range, dim), factor) in sides.into_iter().zip(self.factors.iter().flatten()) {
-            if range.is_empty() {
-                continue;
-            }
+        for (side, (range, dim)) in sides(shape).into_iter().enumerate() {
             let rows = point[range.clone()].chunks_exact(dim).zip(gradient[range.clone()].chunks_exact_mut(dim));
             for ((a, g), length) in rows.zip(&mut lengths) {
                 let along = dot(a, g);
                 g.iter_mut().zip(a).for_each(|(g, a)| *g = (*g - along * a) / length - length * a);
                 value -= 0.5 * length * length;
             }
-            factor.pull_back(&mut gradient[range], p);
+            self.rotate(&mut gradient[range.clone()], false);
+            self.stretch(side, &mut gradient[range], Way::PullBack);
         }
         value
     }
 
-    /// Takes in the gradient at a point (in the surrounding space) during the warm-up. True at the end of a window: the
+    /// Takes in the gradient at a point (in the surrounding space; of directions that of the likelihood alone) during the warm-up. True at the end of a window: the
     /// coordinates are others from then on.
     pub fn learn(&mut self, shape: &Shape, point: &[f64], gradient: &[f64], sweep: u64) -> bool {
+        let experts = shape.experts;
         for (kind, range) in kinds(shape).into_iter().enumerate() {
-            if range.is_empty() {
+            let each = range.len() / experts;
+            if each == 0 {
                 continue;
             }
-            let square = match kind {
-                0 | 1 => {
-                    let dim = if kind == 0 { shape.expert_dim() } else { shape.inputs };
-                    let rows = point[range.clone()].chunks_exact(dim).zip(gradient[range.clone()].chunks_exact(dim));
-                    // across the sphere, where |y|² is about the dimension
-                    rows.map(|(a, g)| (dot(g, g) - dot(a, g).powi(2)).max(0.0)).sum::<f64>() / dim as f64
-                }
-                _ => gradient[range.clone()].iter().map(|g| g * g).sum(),
-            };
-            self.seen[kind].push(square / range.len() as f64);
+            let rows = point[range.clone()].chunks_exact(each).zip(gradient[range].chunks_exact(each));
+            self.seen[kind].extend(rows.map(|(a, g)| {
+                // of directions across the sphere, where |y|² is about the dimension
+                let square = dot(g, g);
+                let across = if kind < 2 { (square - dot(a, g).powi(2)).max(0.0) / each as f64 } else { square };
+                across / each as f64
+            }));
         }
         if sweep < self.until {
             return false;
         }
-        let p = shape.inputs;
-        let spread = self.trace(p) / p as f64;
-        // the median, because a chain on its way from its start sees slopes that it never meets again
-        let curvature = self.seen.each_mut().map(|seen| median(seen));
-        for side in 0..2 {
-            self.pull[side] = if spread > 0.0 { curvature[side] / spread } else { 0.0 };
+        let mean = spread_mean(&self.spread);
+        for (kind, seen) in self.seen.iter_mut().enumerate().filter(|(_, seen)| !seen.is_empty()) {
+            let mut curvature: Vec<f64> = (0..experts).map(|k| usual(seen.iter().skip(k).step_by(experts).copied().collect())).collect();
+            let least = LEAST_SHARE * curvature.iter().sum::<f64>() / experts as f64;
+            curvature.iter_mut().for_each(|c| *c = c.max(least));
+            match kind {
+                0 | 1 => self.pulls[kind] = curvature.iter().map(|c| if mean > 0.0 { c / mean } else { 0.0 }).collect(),
+                // never lighter than a weak prior would make it
+                _ => self.masses[kind - 2] = curvature.iter().map(|c| c.max(0.02)).collect(),
+            }
+            seen.clear();
         }
-        for (mass, curvature) in self.mass.iter_mut().zip(&curvature[2..]) {
-            // never lighter than a weak prior would make it
-            *mass = curvature.max(0.02);
-        }
-        self.seen.iter_mut().for_each(Vec::clear);
         self.factors = None;
         self.until = 2 * sweep.max(FIRST_WINDOW);
         true
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// Places of the directions of experts and of gates, and their dimensions.
+fn sides(shape: &Shape) -> Vec<(Range<usize>, usize)> {
+    let mut out = vec![(shape.expert_directions(), shape.expert_dim())];
+    if shape.gates() > 0 {
+        out.push((shape.gate_directions(), shape.inputs));
+    }
+    out
+}
+
+fn spread_mean(spread: &[f64]) -> f64 {
+    spread.iter().sum::<f64>() / spread.len().max(1) as f64
+}
+
+/// Mean of all but the highest values.
+fn usual(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    values.truncate(((1.0 - LEFT_OUT) * values.len() as f64).ceil() as usize);
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }

@@ -2,9 +2,11 @@
 
 use super::frame::Frame;
 use super::*;
+use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
 use crate::infer::finite_difference::check_gradient;
 use crate::linalg::dot;
+use crate::model::experts::law::{Side, Size};
 use crate::model::gated::{Gated, Work};
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular};
 use crate::run::Purpose;
@@ -102,7 +104,12 @@ fn flat_coordinates_return_and_have_the_right_gradient() {
             }
         }
         for given in [&gram, &moments] {
-            let mut frame = Frame::new(&shape, given, 9.0, [6.0, 3.0]);
+            let mut frame = Frame::new(&shape, given, 9.0, [6.0, 3.0]).unwrap();
+            let side = |kappa| Side {
+                directions: Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa, first: None }),
+                size: Size::Gamma { shape: 2.0, rate: 1.0 },
+            };
+            frame.prepare(&shape, &Law { experts: side(3.0), gates: side(1.0), intercept_sd: 1.0 }).unwrap();
             let mut rng = Stream::new(2, 0, Purpose::Check).rng();
             let plain: Vec<f64> = (0..shape.plain_len()).map(|i| (0.8 * i as f64 + 0.3).sin()).collect();
             let point = shape.point(&plain);
@@ -121,6 +128,89 @@ fn flat_coordinates_return_and_have_the_right_gradient() {
             assert!((value(&flat) - dot(&linear, &back) - added).abs() < 1e-10);
             let worst = check_gradient(value, &flat, &gradient);
             assert!(worst.relative_error < 1e-6, "{worst:?}");
+        }
+    }
+}
+
+/// Trials of a vector have the likelihood of the point that they make, one move after the other: two classes and three, rows of all
+/// weights, scores that leave the range of numbers.
+#[test]
+fn trials_have_the_likelihood_of_their_point() {
+    for (classes, scale) in [(2, 1.0), (3, 1.0), (2, 400.0), (3, 400.0)] {
+        let (rows, inputs, experts) = (21, 2, 4);
+        let shape = Shape::new(experts, classes, inputs, true);
+        let x: Vec<f64> = (0..rows * inputs).map(|i| (1.7 * i as f64 + 0.2).sin()).collect();
+        let codes: Vec<u32> = (0..rows).map(|i| (i * i % classes) as u32).collect();
+        let names = (0..classes).map(|c| c.to_string()).collect();
+        let weights: Vec<f64> = (0..rows).map(|i| if i < 16 { 1.0 } else { [0.0, 2.0, 0.5][i % 3] }).collect();
+        let mut data = Dataset::new(Matrix::dense(rows, inputs, x)).with_target(Target::Classes(Classes { codes, names }));
+        data.weights = Some(weights);
+        let side = Side { directions: Directions::Uniform, size: Size::Gamma { shape: 2.0, rate: 1.0 } };
+        let law = Law { experts: side.clone(), gates: side, intercept_sd: 1.0 };
+        let hmc = Hmc {
+            design: Design::identity(inputs, true),
+            shape: shape.clone(),
+            law,
+            hyper: Hyper::Fixed,
+            max_steps: 0,
+            target_accept: 0.8,
+            metric: Metric::Sphere,
+            learn_until: 0,
+        };
+        let cut = crate::run::blocks(&data, 64);
+        let block = &cut[0];
+        let plain: Vec<f64> = (0..shape.plain_len()).map(|i| scale * (0.9 * i as f64 + 0.4).sin()).collect();
+        let mut point = shape.point(&plain);
+        let (mut local, mut scratch) = (Local::default(), Scratch::default());
+        let vectors: Vec<Vector> = [3, 0, 1].iter().flat_map(|&k| [true, false].map(|gate| Vector { gate, k })).collect();
+        let dims: Vec<usize> = vectors.iter().map(|v| shape.places(v.gate, v.k).direction.len()).collect();
+        let arrows: Vec<f64> = (0..dims.iter().sum()).map(|i| (0.7 * i as f64).cos() + 0.1).collect();
+        hmc.take_apart(&point, &vectors, &arrows, block, &mut local, &mut scratch);
+        let full = |point: &[f64]| {
+            let (mut plain, mut weights) = (Vec::new(), Vec::new());
+            shape.plain(point, &mut plain);
+            shape.weights(&plain, &mut weights);
+            rows::likelihood(&hmc.design, &shape.gated(), &weights, block, |i| block.weight(i), &mut rows::Scratch::default()).value.0
+        };
+        let (mut moved, mut at) = (None, 0);
+        for (of, dim) in vectors.into_iter().zip(dims) {
+            let places = shape.places(of.gate, of.k);
+            let arrow = &arrows[at * inputs..at * inputs + dim];
+            // intercepts, then a length, then a direction
+            for part in 0..3 {
+                let mut next = point.clone();
+                let (length, intercepts) = (point[places.size].exp(), point[places.intercepts.clone()].to_vec());
+                let mut trial = Trial { along: length, across: 0.0, intercepts };
+                let mut tangent = None;
+                match part {
+                    0 => {
+                        trial.intercepts.iter_mut().for_each(|b| *b -= 0.3 * scale);
+                        next[places.intercepts.clone()].copy_from_slice(&trial.intercepts);
+                    }
+                    1 => {
+                        trial.along = 1.5 * length;
+                        next[places.size] += 1.5f64.ln();
+                    }
+                    _ => {
+                        let a = &point[places.direction.clone()];
+                        let along = dot(a, arrow);
+                        let across: Vec<f64> = arrow.iter().zip(a).map(|(z, a)| z - along * a).collect();
+                        let far = dot(&across, &across).sqrt();
+                        tangent = Some(Tangent { arrow: at, along, length: far });
+                        (trial.along, trial.across) = (length * 0.8, length * 0.6);
+                        let turned: Vec<f64> = a.iter().zip(&across).map(|(a, t)| 0.8 * a + 0.6 * t / far).collect();
+                        next[places.direction.clone()].copy_from_slice(&turned);
+                    }
+                }
+                let same = Trial { along: length, across: 0.0, intercepts: point[places.intercepts.clone()].to_vec() };
+                let trials = [same, trial.clone()];
+                let found = hmc.trials(of, tangent, &trials, moved.as_ref(), block, &mut local, &mut scratch).gradient.0;
+                for (found, exact) in found.iter().zip([full(&point), full(&next)]) {
+                    assert!((found - exact).abs() < 1e-10 * (1.0 + exact.abs()), "{classes} classes, {of:?}, part {part}: {found} {exact}");
+                }
+                (point, moved) = (next, Some((of, trial)));
+            }
+            at += dim / inputs;
         }
     }
 }

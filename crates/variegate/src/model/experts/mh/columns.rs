@@ -108,7 +108,7 @@ impl Mh {
 
     fn rest<'a>(&self, point: &'a [f64], at: usize) -> Rest<'a> {
         let gates = self.shape.gates();
-        let places = if at < gates { self.places(true, at) } else { self.places(false, at - gates) };
+        let places = if at < gates { self.shape.places(true, at) } else { self.shape.places(false, at - gates) };
         Rest { size: point[places.size], intercepts: &point[places.intercepts] }
     }
 
@@ -120,7 +120,7 @@ impl Mh {
             local.products.clear();
             for at in 0..gates + experts {
                 let (gate, k) = (at < gates, if at < gates { at } else { at - gates });
-                self.products(gate, &point[self.places(gate, k).direction], block, scratch, &mut products);
+                self.products(gate, &point[self.shape.places(gate, k).direction], block, scratch, &mut products);
                 self.column(gate, &products, &self.rest(point, at), block, &mut scratch.scores, &mut column);
                 local.products.extend_from_slice(&products);
                 local.columns.extend_from_slice(&column);

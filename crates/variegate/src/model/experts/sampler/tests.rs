@@ -113,6 +113,17 @@ fn one_hamiltonian_sweep_leaves_the_joint_law_as_it_is() {
     invariance(&hmc_subjects(), 10_000, 70);
 }
 
+/// Without trajectories, so that nothing hides what moves alone.
+#[test]
+fn one_round_of_moves_alone_leaves_the_joint_law_as_it_is() {
+    let subjects: Vec<Subject<Hmc>> = hmc_subjects()
+        .into_iter()
+        .filter(|subject| subject.program().shape.gates() > 0)
+        .map(|subject| subject.with(|program| program.max_steps = 0))
+        .collect();
+    invariance(&subjects, 15_000, 100);
+}
+
 #[test]
 fn two_ways_to_the_joint_law_agree_for_trajectories() {
     joint(&hmc_subjects(), 80);

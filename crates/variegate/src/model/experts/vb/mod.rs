@@ -182,7 +182,7 @@ impl Vb {
             gate_bound: settings.gate_bound,
             regularised,
             learn: settings.hyper == Hyper::Ml,
-            tol: settings.tol,
+            tol: settings.tolerance(),
             hasten: true,
             most_explicit: MOST_EXPLICIT,
         }

@@ -1,0 +1,176 @@
+//! Moves of one weight vector at a time, for what trajectories are slow at.
+//!
+//! The step of a trajectory is that of the stiffest expert, the one that most rows ask. An expert that few rows ask could go much
+//! farther: its intercept through the whole prior, where a trajectory moves it by hundredths. Here it does. The intercept, the length
+//! and the direction of a gate or an expert move along a line, a ray or a great circle: of points a distance δ apart, one of which is where it is (which one is
+//! random), one is chosen by its density. Such points look the same from each of them, so that the posterior stays as it is whatever δ is;
+//! δ is drawn anew each time, over scales, and nothing need be tuned.
+
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+use std::borrow::Cow;
+
+use super::mixes::{Tangent, Trial, Vector};
+use super::{Ask, Hmc, State};
+use crate::Result;
+use crate::linalg::dot;
+use crate::model::experts::law::Side;
+use crate::prior::{Coupled, normalise};
+use crate::run::{Philox, Rows, open01};
+use crate::special::log_sum_exp;
+
+/// Points to choose from.
+const POINTS: usize = 8;
+/// Distances between points are between these: of intercepts, logarithms of lengths, angles.
+const INTERCEPTS: (f64, f64) = (0.02, 4.0);
+const LENGTHS: (f64, f64) = (0.02, 1.0);
+const ANGLES: (f64, f64) = (0.005, 1.5);
+
+/// What is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Intercepts,
+    Length,
+    Direction,
+}
+
+/// Distances from where a vector is, one of which is zero.
+fn distances(scales: (f64, f64), rng: &mut Philox) -> [f64; POINTS] {
+    let step = (scales.0.ln() + rng.random::<f64>() * (scales.1 / scales.0).ln()).exp();
+    let here = rng.random_range(0..POINTS) as f64;
+    std::array::from_fn(|i| (i as f64 - here) * step)
+}
+
+/// One of some points by the logarithms of their densities; those that are no numbers are never chosen.
+fn choose(ln_densities: &[f64], rng: &mut Philox) -> Option<usize> {
+    let known: Vec<f64> = ln_densities.iter().map(|v| if v.is_nan() { f64::NEG_INFINITY } else { *v }).collect();
+    let total = log_sum_exp(&known);
+    let mut left = open01(rng);
+    let mut last = None;
+    for (i, v) in known.iter().enumerate().filter(|_| total.is_finite()) {
+        let share = (v - total).exp();
+        if share > 0.0 {
+            last = Some(i);
+            left -= share;
+            if left < 0.0 {
+                break;
+            }
+        }
+    }
+    last
+}
+
+impl Hmc {
+    /// Moves the weight vectors of some experts, and of their gates, chosen at random. The likelihood that is kept is that of another point then.
+    pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, rng: &mut Philox) -> Result<()> {
+        let experts = self.shape.experts;
+        let law = state.law.clone();
+        let sides = [&law.experts, &law.gates];
+        let mut chains: Vec<Coupled> = law
+            .sides(&self.shape)
+            .into_iter()
+            .map(|(side, places, _, dim)| Coupled::new(&side.directions, &state.point[places], dim))
+            .collect();
+        let mut labels: Vec<usize> = (0..experts).collect();
+        let count = experts.div_ceil(super::ALONE);
+        for i in 0..count {
+            labels.swap(i, rng.random_range(i..experts));
+        }
+        let vectors: Vec<Vector> = labels[..count].iter().flat_map(|&k| [true, false].map(|gate| Vector { gate, k })).collect();
+        let dim = |of: &Vector| self.shape.places(of.gate, of.k).direction.len();
+        let arrows: Vec<f64> = (0..vectors.iter().map(dim).sum()).map(|_| StandardNormal.sample(rng)).collect();
+        rows.all(&Ask::TakeApart { point: Cow::Borrowed(&state.point), vectors: Cow::Borrowed(&vectors), arrows: Cow::Borrowed(&arrows) })?;
+        let (mut moved, mut rest, mut place) = (None, &arrows[..], 0);
+        for of in vectors {
+            let (arrow, later) = rest.split_at(dim(&of));
+            for part in [Part::Intercepts, Part::Length, Part::Direction] {
+                let (side, chain) = (sides[usize::from(of.gate)], &mut chains[usize::from(of.gate)]);
+                self.move_part(of, part, (place, arrow), state, side, chain, &mut moved, rows, rng)?;
+            }
+            rest = later;
+            place += arrow.len() / self.shape.inputs;
+        }
+        Ok(())
+    }
+
+    /// Moves a part of a vector. An arrow, and its place among those that rows know of, shows a direction where to turn.
+    fn move_part(
+        &self,
+        of: Vector,
+        part: Part,
+        (place, arrow): (usize, &[f64]),
+        state: &mut State,
+        side: &Side,
+        chain: &mut Coupled,
+        moved: &mut Option<(Vector, Trial)>,
+        rows: &mut dyn Rows<Self>,
+        rng: &mut Philox,
+    ) -> Result<()> {
+        let places = self.shape.places(of.gate, of.k);
+        let dim = places.direction.len();
+        let (size, intercepts) = (state.point[places.size], state.point[places.intercepts.clone()].to_vec());
+        let length = size.exp();
+        let same = Trial { along: length, across: 0.0, intercepts: intercepts.clone() };
+        // what the prior says of each trial
+        let (mut tangent, mut towards, mut line) = (None, Vec::new(), Vec::new());
+        let steps;
+        let choices: Vec<(Trial, f64)> = match part {
+            Part::Intercepts if !intercepts.is_empty() => {
+                line = intercepts.iter().map(|_| StandardNormal.sample(rng)).collect();
+                normalise(&mut line);
+                steps = distances(INTERCEPTS, rng);
+                let precision = state.law.intercept_sd.powi(2).recip();
+                let trial = |step: f64| {
+                    let intercepts: Vec<f64> = intercepts.iter().zip(&line).map(|(b, l)| b + step * l).collect();
+                    let ln = -0.5 * precision * dot(&intercepts, &intercepts);
+                    (Trial { intercepts, ..same.clone() }, ln)
+                };
+                steps.into_iter().map(trial).collect()
+            }
+            Part::Length => {
+                steps = distances(LENGTHS, rng);
+                let trial = |step: f64| (Trial { along: (size + step).exp(), ..same.clone() }, side.size.ln_density(size + step, dim).0);
+                steps.into_iter().map(trial).collect()
+            }
+            Part::Direction if dim > 1 => {
+                let direction = &state.point[places.direction.clone()];
+                let along = dot(direction, arrow);
+                towards = arrow.iter().zip(direction).map(|(z, a)| z - along * a).collect();
+                let length_across = normalise(&mut towards);
+                tangent = Some(Tangent { arrow: place, along, length: length_across });
+                steps = distances(ANGLES, rng);
+                let trial = |step: f64| {
+                    let (sin, cos) = step.sin_cos();
+                    let turned = turn(direction, &towards, step);
+                    (Trial { along: length * cos, across: length * sin, ..same.clone() }, chain.propose(of.k, &turned))
+                };
+                steps.into_iter().map(trial).collect()
+            }
+            _ => return Ok(()),
+        };
+        let (trials, ln_prior): (Vec<Trial>, Vec<f64>) = choices.into_iter().unzip();
+        let ask = Ask::Trials { of, tangent, trials: Cow::Borrowed(&trials), moved: moved.take() };
+        let found = rows.all(&ask)?;
+        let ln: Vec<f64> = found.gradient.0.iter().zip(&ln_prior).map(|(l, p)| l + p).collect();
+        let Some(at) = choose(&ln, rng) else { return Ok(()) };
+        match part {
+            Part::Intercepts => state.point[places.intercepts].iter_mut().zip(&line).for_each(|(b, l)| *b += steps[at] * l),
+            Part::Length => state.point[places.size] += steps[at],
+            Part::Direction => {
+                let turned = turn(&state.point[places.direction.clone()], &towards, steps[at]);
+                chain.accept(of.k, &turned);
+                state.point[places.direction].copy_from_slice(&turned);
+            }
+        }
+        *moved = Some((of, trials[at].clone()));
+        Ok(())
+    }
+}
+
+/// A direction turned by an angle towards a tangent.
+fn turn(direction: &[f64], tangent: &[f64], angle: f64) -> Vec<f64> {
+    let (sin, cos) = angle.sin_cos();
+    let mut out: Vec<f64> = direction.iter().zip(tangent).map(|(a, t)| cos * a + sin * t).collect();
+    normalise(&mut out);
+    out
+}
