@@ -61,9 +61,15 @@ fn choose(ln_densities: &[f64], rng: &mut Philox) -> Option<usize> {
 }
 
 impl Hmc {
-    /// Moves the weight vectors of some experts, and of their gates, chosen at random. The likelihood that is kept is that of another point then.
-    pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, rng: &mut Philox) -> Result<()> {
+    /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if there were any: the likelihood that is kept is
+    /// that of another point then.
+    pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, rng: &mut Philox) -> Result<bool> {
         let experts = self.shape.experts;
+        let share = if self.max_steps == 0 { 1.0 } else { super::ALONE };
+        let count = ((share * experts as f64 + rng.random::<f64>()) as usize).min(experts);
+        if count == 0 {
+            return Ok(false);
+        }
         let law = state.law.clone();
         let sides = [&law.experts, &law.gates];
         let mut chains: Vec<Coupled> = law
@@ -72,7 +78,6 @@ impl Hmc {
             .map(|(side, places, _, dim)| Coupled::new(&side.directions, &state.point[places], dim))
             .collect();
         let mut labels: Vec<usize> = (0..experts).collect();
-        let count = experts.div_ceil(super::ALONE);
         for i in 0..count {
             labels.swap(i, rng.random_range(i..experts));
         }
@@ -90,7 +95,7 @@ impl Hmc {
             rest = later;
             place += arrow.len() / self.shape.inputs;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Moves a part of a vector. An arrow, and its place among those that rows know of, shows a direction where to turn.
