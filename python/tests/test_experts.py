@@ -61,7 +61,7 @@ def test_parameters_are_those_of_both_tables():
         assert re.search(rf"^{name} : ", documentation, re.M), name
         if name not in ("prior", "inference", "experts"):
             assert parameters[name].default is None, name
-    assert "default=None (0.001 or 1e-06)" in documentation or "default=None (1e-06 or 0.001)" in documentation
+    assert "default=None (1000 or 600)" in documentation, "defaults that differ are both told"
     assert "{" not in documentation.replace('{"', "")
 
 
