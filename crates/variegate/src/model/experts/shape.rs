@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use crate::linalg::dot;
 use crate::model::gated::Gated;
+use crate::special::{ln_sigmoid, log_sum_exp};
 
 /// The sizes of a mixture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,6 +139,17 @@ impl Shape {
             size: sizes.start + k,
             intercepts: intercepts.start + k * rows..intercepts.start + (k + 1) * rows,
         }
+    }
+
+    /// ln p(y) of an expert from what the J rows of its weights give a row. `scores` is room to work in.
+    pub fn ln_given(&self, theta: impl Fn(usize) -> f64, class: u32, scores: &mut Vec<f64>) -> f64 {
+        let rows = self.rows();
+        if rows == 1 {
+            return ln_sigmoid(if class == 1 { theta(0) } else { -theta(0) });
+        }
+        scores.clear();
+        scores.extend(self.contrasts.chunks_exact(rows).map(|v| v.iter().enumerate().map(|(r, v)| v * theta(r)).sum::<f64>()));
+        scores[class as usize] - log_sum_exp(scores)
     }
 
     /// V, row-major.

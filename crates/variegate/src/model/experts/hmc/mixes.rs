@@ -12,7 +12,7 @@ use super::{Hmc, Likelihood, Scratch};
 use crate::linalg::wide;
 use crate::run::{Block, Sum};
 use crate::special::branchless::exp;
-use crate::special::{ln_sigmoid, log_sum_exp};
+use crate::special::log_sum_exp;
 
 /// Below this likelihoods are computed in logarithms.
 const SMALL: f64 = 1e-200;
@@ -137,17 +137,6 @@ impl Hmc {
         if of.gate { of.k * n..(of.k + 1) * n } else { (gates + of.k * rows) * n..(gates + (of.k + 1) * rows) * n }
     }
 
-    /// ln q of a row from what the rows of an expert's direction give it.
-    fn ln_given(&self, theta: impl Fn(usize) -> f64, class: u32, scores: &mut Vec<f64>) -> f64 {
-        let rows = self.shape.rows();
-        if rows == 1 {
-            return ln_sigmoid(if class == 1 { theta(0) } else { -theta(0) });
-        }
-        scores.clear();
-        scores.extend(self.shape.contrasts().chunks_exact(rows).map(|v| v.iter().enumerate().map(|(r, v)| v * theta(r)).sum::<f64>()));
-        scores[class as usize] - log_sum_exp(scores)
-    }
-
     /// All vectors, gates first.
     fn vectors(&self) -> Vec<Vector> {
         let k = self.shape.gates();
@@ -261,7 +250,7 @@ impl Hmc {
         }
         let places = self.places(of, n);
         for i in 0..n {
-            apart.mix[i] = self.ln_given(|r| theta(apart, places.start, i * rows + r, trial, r), classes[i], scores).exp();
+            apart.mix[i] = self.shape.ln_given(|r| theta(apart, places.start, i * rows + r, trial, r), classes[i], scores).exp();
         }
     }
 
@@ -364,7 +353,7 @@ impl Hmc {
                 Some(trial) => theta(apart, places.start, i * rows + r, trial, r),
                 None => apart.now[k + g].at(apart.products[places.start + i * rows + r], r),
             };
-            self.ln_given(theta, block.y.classes()[i], scores)
+            self.shape.ln_given(theta, block.y.classes()[i], scores)
         };
         let mut joint: Vec<f64> = (0..k).map(|g| given(g, (!of.gate && g == of.k).then_some(trial))).collect();
         if of.gate {

@@ -10,7 +10,7 @@ use super::{Change, Likelihood, Mh, News};
 use crate::linalg::wide;
 use crate::model::gated::rows;
 use crate::run::{Block, Sum};
-use crate::special::{ln_sigmoid, log_sum_exp};
+use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
 /// Sums outside this range are computed in logarithms.
@@ -74,13 +74,7 @@ impl Mh {
     fn ln_given(&self, products: &[f64], rest: &Rest<'_>, class: u32, scores: &mut Vec<f64>) -> f64 {
         let length = rest.size.exp();
         let theta = |r: usize| length * products[r] + rest.intercepts.get(r).copied().unwrap_or(0.0);
-        let rows = self.shape.rows();
-        if rows == 1 {
-            return ln_sigmoid(if class == 1 { theta(0) } else { -theta(0) });
-        }
-        scores.clear();
-        scores.extend(self.shape.contrasts().chunks_exact(rows).map(|v| v.iter().enumerate().map(|(r, v)| v * theta(r)).sum::<f64>()));
-        scores[class as usize] - log_sum_exp(scores)
+        self.shape.ln_given(theta, class, scores)
     }
 
     /// e of a gate or q of an expert, from products.
