@@ -2,10 +2,9 @@
 //!
 //! A sweep is one trajectory with the experts' labels summed out, on the product of the spheres of directions and the lines of everything
 //! else (geodesic, metric `sphere`), or in flat coordinates that know how columns hang together (`frame.rs`, metric `columns`);
-//! then some experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then attempts to
-//! exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
-//! Each leapfrog step asks the rows once. The gradient at the present point is carried from sweep to sweep, exchanged along
-//! with the experts.
+//! then some experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then
+//! attempts to exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
+//! Each leapfrog step asks the rows once. The gradient at the present point is carried from sweep to sweep, exchanged along with the experts.
 
 mod alone;
 mod frame;
@@ -112,7 +111,8 @@ pub struct Scratch {
 
 /// Step size that the search for one begins with.
 const FIRST_STEP: f64 = 0.1;
-/// Share of the experts that are moved alone after a trajectory: often enough for those that few rows ask, at a tenth of its cost.
+/// Share of the experts that are moved alone after a trajectory. With many experts and rows this is a small part of its cost; with few of
+/// both it is a quarter and more (`bench/RESULTS.md`).
 const ALONE: f64 = 1.0 / 6.0;
 
 impl Hmc {

@@ -2,9 +2,9 @@
 //!
 //! The step of a trajectory is that of the stiffest expert, the one that most rows ask. An expert that few rows ask could go much
 //! farther: its intercept through the whole prior, where a trajectory moves it by hundredths. Here it does. The intercept, the length
-//! and the direction of a gate or an expert move along a line, a ray or a great circle: of points a distance δ apart, one of which is where it is (which one is
-//! random), one is chosen by its density. Such points look the same from each of them, so that the posterior stays as it is whatever δ is;
-//! δ is drawn anew each time, over scales, and nothing need be tuned.
+//! and the direction of a gate or an expert move along a line, a ray or a great circle: of points a distance δ apart, one of which is where
+//! it is (which one is random), one is chosen by its density. Such points look the same from each of them, so that the posterior stays
+//! as it is whatever δ is; δ is drawn anew each time, over scales, and nothing need be tuned.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -61,8 +61,8 @@ fn choose(ln_densities: &[f64], rng: &mut Philox) -> Option<usize> {
 }
 
 impl Hmc {
-    /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if there were any: the likelihood that is kept is
-    /// that of another point then.
+    /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if there were any: the likelihood
+    /// that is kept is that of another point then.
     pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, rng: &mut Philox) -> Result<bool> {
         let experts = self.shape.experts;
         let share = if self.max_steps == 0 { 1.0 } else { super::ALONE };

@@ -25,7 +25,8 @@ pub const MOST_COLUMNS: usize = 512;
 /// Sweeps of the first window.
 const FIRST_WINDOW: u64 = 20;
 
-/// Share of the highest squared gradients that is left out of a mean: a chain on its way from its start sees slopes that it never meets again.
+/// Share of the highest squared gradients that is left out of a mean: a chain on its way from its start sees slopes that it never meets
+/// again.
 const LEFT_OUT: f64 = 0.1;
 /// No vector is taken to be freer than this share of the mean: an expert that no row asks now may be asked later.
 const LEAST_SHARE: f64 = 0.3;
@@ -90,7 +91,8 @@ fn kinds(shape: &Shape) -> [Range<usize>; 6] {
 
 impl Frame {
     /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature from
-    /// the mean square lengths that the prior gives experts and gates. It must not depend on where the chain is: a sweep would not leave the posterior as it is.
+    /// the mean square lengths that the prior gives experts and gates. It must not depend on where the chain is:
+    /// a sweep would not leave the posterior as it is.
     pub fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Result<Self> {
         let (p, d) = (shape.inputs, shape.dim());
         let n = rows.max(1.0);
@@ -267,8 +269,8 @@ impl Frame {
         value
     }
 
-    /// Takes in the gradient at a point (in the surrounding space; of directions that of the likelihood alone) during the warm-up. True at the end of a window: the
-    /// coordinates are others from then on.
+    /// Takes in the gradient at a point (in the surrounding space; of directions that of the likelihood alone) during the warm-up. True at
+    /// the end of a window: the coordinates are others from then on.
     pub fn learn(&mut self, shape: &Shape, point: &[f64], gradient: &[f64], sweep: u64) -> bool {
         let experts = shape.experts;
         for (kind, range) in kinds(shape).into_iter().enumerate() {

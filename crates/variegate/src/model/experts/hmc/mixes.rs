@@ -41,7 +41,8 @@ pub struct Trial {
     pub intercepts: Vec<f64>,
 }
 
-/// A tangent t = (z − (a'z) a) / |z − (a'z) a| to the direction of a vector, by its place among the arrows z that rows were multiplied with before.
+/// A tangent t = (z − (a'z) a) / |z − (a'z) a| to the direction of a vector, by its place among the arrows z that rows were multiplied
+/// with before.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tangent {
     /// Which z; that of an expert has J rows.
