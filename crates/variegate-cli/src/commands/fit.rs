@@ -119,14 +119,14 @@ impl Request {
             Some(choice) => validation::first_model(choice, self.family, &self.settings)?,
         };
         RunDir::check_vacant(&self.out, self.force)?;
-        let reader = ReadOptions { target_kind: model.target(), ..self.reader.clone() };
+        let reader = ReadOptions { target_kind: model.target().unwrap_or(TargetKind::Classes), ..self.reader.clone() };
         let (data, reader) = files::read_training(&self.data, &reader)?;
         if !self.quiet {
             eprintln!("read {}: {}", self.data.display(), files::describe(&data));
         }
         let mut journal = None;
         if let Some(choice) = &self.choice {
-            let header = self.header(choice, data.fingerprint(), model.target() == TargetKind::Real);
+            let header = self.header(choice, data.fingerprint(), model.target() == Some(TargetKind::Real));
             let chosen = validation::choose(choice, header, &data, &self.out, self.force, self.pace.threads, self.quiet)?;
             if tables {
                 output::to_stdout(&chosen.table.text())?;

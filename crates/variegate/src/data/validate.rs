@@ -33,11 +33,13 @@ pub struct Needs {
     pub sources: bool,
     /// Features that are counts.
     pub counts: bool,
+    /// Features may be missing (NaN).
+    pub missing: bool,
 }
 
 impl Needs {
     /// Features only.
-    pub const FEATURES: Self = Self { target: None, sources: false, counts: false };
+    pub const FEATURES: Self = Self { target: None, sources: false, counts: false, missing: false };
 
     /// A target of this kind.
     pub const fn target(kind: TargetKind) -> Self {
@@ -59,16 +61,8 @@ impl Dataset<'_> {
         if !self.columns.is_empty() && self.columns.len() != self.x.cols() {
             return Err(DataError::ColumnCount { expected: self.columns.len(), found: self.x.cols() });
         }
-        self.check_finite()?;
-        if needs.counts {
-            self.check_counts()?;
-        }
+        self.check_features(needs)?;
         self.check_weights()?;
-        if let Some(sources) = &self.sources {
-            check_codes("sources", sources, rows)?;
-        } else if needs.sources {
-            return Err(DataError::NoSources);
-        }
         self.check_target()?;
         match (needs.target, &self.target) {
             (None, _) => Ok(()),
@@ -82,9 +76,22 @@ impl Dataset<'_> {
         }
     }
 
-    /// Whether every stored feature is finite.
-    pub fn check_finite(&self) -> Result<(), DataError> {
-        self.first_feature(|v| !v.is_finite())
+    /// Whether features and sources are what is needed.
+    pub(crate) fn check_features(&self, needs: Needs) -> Result<(), DataError> {
+        self.check_finite(needs.missing)?;
+        if needs.counts {
+            self.check_counts()?;
+        }
+        match &self.sources {
+            Some(sources) => check_codes("sources", sources, self.rows()),
+            None if needs.sources => Err(DataError::NoSources),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether every stored feature is finite, or missing where that is allowed.
+    pub fn check_finite(&self, missing: bool) -> Result<(), DataError> {
+        self.first_feature(|v| !v.is_finite() && !(missing && v.is_nan()))
             .map_or(Ok(()), |(row, column, value)| Err(DataError::NotFinite { row: row + 1, column, value }))
     }
 
@@ -393,6 +400,18 @@ mod tests {
         for (data, needs, expected) in faults {
             assert_eq!(data.check(needs), Err(expected));
         }
+    }
+
+    #[test]
+    fn missing_features_pass_where_they_may() {
+        let needs = Needs { missing: true, ..Needs::FEATURES };
+        let with = |v: f64| Dataset { x: Matrix::dense(3, 2, vec![1.0, 2.0, 3.0, v, 5.0, 6.0]), ..good() };
+        assert_eq!(with(f64::NAN).check(needs), Ok(()));
+        assert!(matches!(with(f64::NAN).check(Needs::FEATURES), Err(DataError::NotFinite { row: 2, .. })));
+        let infinite = DataError::NotFinite { row: 2, column: "b".into(), value: f64::INFINITY };
+        assert_eq!(with(f64::INFINITY).check(needs), Err(infinite));
+        // a count that is not there is no count
+        assert!(matches!(with(f64::NAN).check(Needs { counts: true, ..needs }), Err(DataError::FractionalCount { row: 2, .. })));
     }
 
     #[test]

@@ -265,6 +265,9 @@ fn held(request: &Request<'_>, data: &Dataset<'_>, point: &Map<String, Value>, s
     let mut settings = request.settings.clone();
     settings.extend(point.clone());
     let model = request.family.configure(&settings)?;
+    if model.target().is_none() {
+        return Err(unsupervised(request.family.name()));
+    }
     let run = RunSettings { seed: request.seed, threads: 1, block_rows: request.block_rows, ..RunSettings::default() };
     let mut watch = |_: &[ChainProgress]| if halt.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue };
     // a fit that was stopped may be too young for a posterior
@@ -282,7 +285,7 @@ fn held(request: &Request<'_>, data: &Dataset<'_>, point: &Map<String, Value>, s
     let weights = test.weights.as_deref();
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
     let total: f64 = (0..test.rows()).map(weight).sum();
-    if model.target() == TargetKind::Real {
+    if model.target() == Some(TargetKind::Real) {
         let found = pool.install(|| posterior.predict_real(&test, &[], ""))?;
         let scores = RealScore::of(&found, &test.target, weights).ok_or(DataError::NoTarget)?;
         return Ok(Some(Held { weight: total, loss: -scores.ln_density, error: scores.squared_error }));
@@ -292,6 +295,14 @@ fn held(request: &Request<'_>, data: &Dataset<'_>, point: &Map<String, Value>, s
     let rows = score_classes(&found, posterior.classes(), truth);
     let mean = |of: fn(&crate::score::ClassScore) -> f64| rows.iter().enumerate().map(|(i, r)| weight(i) * of(r)).sum::<f64>() / total;
     Ok(Some(Held { weight: total, loss: mean(|r| r.log_loss), error: mean(|r| f64::from(!r.right)) }))
+}
+
+/// The answer where there is no target whose predictions could decide.
+pub fn unsupervised(family: &str) -> Error {
+    Error::Unfit(format!(
+        "`{family}` has no target, so cross-validation cannot choose its settings: fit with each of them and compare the runs' scores of \
+         held-out rows"
+    ))
 }
 
 #[cfg(test)]

@@ -10,17 +10,20 @@ pub mod gated;
 pub mod logistic;
 mod settings;
 pub mod softmax;
+mod unsupervised;
 
 pub use settings::{Kind, Meaningless, SAMPLING, SIMULATED_CLASSES, Setting, as_map, defaults, refuse_meaningless, resolve};
+pub use unsupervised::{Coordinates, HeldOut, HeldOutEffort};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Dataset, TargetKind, X};
+use crate::data::{Dataset, Needs, TargetKind, X};
 use crate::run::{AnyProgram, Ending, Memory, Observer, Pace, Piece, Plan, Schedule, default_block_rows, drive};
 use crate::{Error, Result};
+use unsupervised::has_no_factors;
 
 /// Every family there is. A new one is one line here.
 pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts];
@@ -62,9 +65,13 @@ pub trait Model: Send + Sync {
     fn family(&self) -> &'static dyn Family;
     /// Every setting with its value.
     fn settings(&self) -> Map<String, Value>;
-    /// What kind of target it is fitted to.
-    fn target(&self) -> TargetKind {
-        TargetKind::Classes
+    /// What kind of target it is fitted to; nothing for a model of the rows alone.
+    fn target(&self) -> Option<TargetKind> {
+        Some(TargetKind::Classes)
+    }
+    /// Whether features may be missing (NaN).
+    fn missing(&self) -> bool {
+        false
     }
     /// Checks the data and binds the model to their schema.
     fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>>;
@@ -118,10 +125,24 @@ pub trait Posterior: Send + Sync {
     fn classes(&self) -> &[String] {
         self.origin().classes
     }
-    /// The words that `method` of [`Posterior::predict`] may be; the first is the default.
-    fn methods(&self) -> &'static [&'static str];
+    /// Names of the sources it was fitted on; empty if rows had none.
+    fn sources(&self) -> &[String] {
+        &[]
+    }
+    /// Whether it was fitted to a target, which it predicts.
+    fn predicts(&self) -> bool {
+        !self.methods().is_empty()
+    }
+    /// The words that `method` of [`Posterior::predict`] may be; the first is the default. Without a target there are none.
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Class probabilities of each row. An empty method is the default.
-    fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities>;
+    fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
+        let _ = (data, method);
+        let what = "use transform for the coordinates of rows, held_out or complete for their probability";
+        Err(Error::Unfit(format!("`{}` has no target to predict: {what}", self.family())))
+    }
     /// Number of real outcomes it predicts; 0 for a classifier.
     fn outputs(&self) -> usize {
         0
@@ -141,6 +162,27 @@ pub trait Posterior: Send + Sync {
     fn together(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
         let _ = data;
         Err(Error::Unfit(format!("`{}` does not say which rows share a component", self.family())))
+    }
+    /// Coordinates of each row in the space of factors.
+    fn transform(&self, data: &Dataset<'_>) -> Result<Coordinates> {
+        let _ = data;
+        Err(has_no_factors(self.family(), "space to place rows in"))
+    }
+    /// Log probability of each held-out row, averaged over draws.
+    fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
+        let _ = (data, effort);
+        Err(has_no_factors(self.family(), "probability of rows"))
+    }
+    /// Distribution over columns of what is still to come of each row, given the part of it that was seen, which is a share `exposure`
+    /// of the whole (n×M, row-major; rows sum to one).
+    fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
+        let _ = (data, exposure);
+        Err(has_no_factors(self.family(), "rest of a row to foretell"))
+    }
+    /// The rows of `among` that are most like each query, best first: place and similarity. Of equals the first comes first.
+    fn retrieve(&self, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {
+        let _ = (queries, among, most);
+        Err(has_no_factors(self.family(), "likeness between rows"))
     }
     /// The structures that were compared, if there is anything to compare.
     fn selection(&self) -> Option<Selection> {
@@ -362,10 +404,15 @@ fn with_panel(x: X<'_>, first: usize, f: &mut dyn FnMut(usize, usize, X<'_>)) {
 
 /// Checks rows at the door of a prediction.
 pub fn check_prediction_rows(data: &Dataset<'_>, width: usize, columns: &[String]) -> Result<()> {
+    check_new_rows(data, width, columns, Needs::FEATURES)
+}
+
+/// Checks rows that are not those of the fit: their columns are, their features and sources are what the model needs. No row is as good
+/// as one; targets and weights do not matter.
+pub fn check_new_rows(data: &Dataset<'_>, width: usize, columns: &[String], needs: Needs) -> Result<()> {
     data.x.check_structure()?;
     data.check_columns(width, columns)?;
-    data.check_finite()?;
-    Ok(())
+    Ok(data.check_features(needs)?)
 }
 
 /// The method asked for, or an error that names the methods there are. An empty word is the default.

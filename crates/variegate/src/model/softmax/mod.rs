@@ -184,15 +184,15 @@ impl Model for SoftmaxModel {
         as_map(&self.settings)
     }
 
-    fn target(&self) -> TargetKind {
-        match self.settings.task {
+    fn target(&self) -> Option<TargetKind> {
+        Some(match self.settings.task {
             Task::Classification => TargetKind::Classes,
             Task::Regression => TargetKind::Real,
-        }
+        })
     }
 
     fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        data.check(Needs::target(self.target()))?;
+        data.check(Needs { target: self.target(), ..Needs::FEATURES })?;
         let s = &self.settings;
         let scaling = Scaling { center: s.standardize, scale: s.standardize, intercept: true, drop_constant: true };
         let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
