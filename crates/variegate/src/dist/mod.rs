@@ -9,11 +9,12 @@ mod chinese_restaurant;
 mod concentration;
 mod dirichlet;
 mod gamma;
+mod generalized_inverse_gaussian;
 mod inverse_gaussian;
 mod multivariate_normal;
 mod polya_gamma;
 mod polya_gamma_density;
-mod quadrature;
+pub(crate) mod quadrature;
 mod student_t;
 mod truncated_beta;
 mod truncated_normal;
@@ -21,7 +22,7 @@ mod von_mises_fisher;
 mod von_mises_fisher_sphere;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use beta::Beta;
 pub use categorical::{Categorical, draw_from_ln_weights};
@@ -29,6 +30,7 @@ pub use chinese_restaurant::TableCount;
 pub use concentration::{Concentration, inverse_mean, ln_surface};
 pub use dirichlet::Dirichlet;
 pub use gamma::Gamma;
+pub use generalized_inverse_gaussian::GeneralizedInverseGaussian;
 pub use inverse_gaussian::InverseGaussian;
 pub use multivariate_normal::MultivariateNormal;
 pub use polya_gamma::PolyaGamma;

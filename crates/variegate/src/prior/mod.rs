@@ -1,4 +1,4 @@
-//! Laws that keep the components of a model apart.
+//! Laws that keep the components of a model apart, and laws of which components there are.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -7,16 +7,19 @@
 //! | [`Coupled`] | either law with the inner products kept, to change one direction at a time |
 //! | [`Pulls`] | what the concentration of a mutual angular law is learned from |
 //! | [`angular`] | the mutual angular regulariser and summaries of angles |
+//! | [`BetaProcess`] | which columns of ones several sources share, when their number is not fixed |
 //!
-//! A law is of `K` unit vectors in `dim` dimensions, stored one a row; its density is with respect to surface measure on every
-//! sphere. In one dimension the sphere is the two signs.
+//! A law of directions is of `K` unit vectors in `dim` dimensions, stored one a row; its density is with respect to surface measure
+//! on every sphere. In one dimension the sphere is the two signs.
 
 pub mod angular;
+mod beta_process;
 mod coupled;
 mod determinantal;
 mod mutual_angular;
 mod pulls;
 
+pub use beta_process::{BetaProcess, ln_rise};
 pub use coupled::Coupled;
 pub use determinantal::Determinantal;
 pub use mutual_angular::{AngularKind, MAX_KAPPA, MutualAngular};
