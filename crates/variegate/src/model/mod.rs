@@ -6,6 +6,7 @@
 mod columns;
 pub mod cross_validation;
 pub mod experts;
+pub mod factors;
 pub mod gated;
 pub mod logistic;
 mod settings;
@@ -26,7 +27,7 @@ use crate::{Error, Result};
 use unsupervised::has_no_factors;
 
 /// Every family there is. A new one is one line here.
-pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts];
+pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {

@@ -1,0 +1,241 @@
+//! What the samplers ask of a likelihood: how rows look at atoms, how atoms are learned from rows.
+//!
+//! An *atom* is a factor: a vector φ over the columns. A row uses some of the atoms, each with a weight of its own. The samplers in
+//! `program.rs` decide which atoms a row may take up or drop and at what odds; everything that depends on the law of the data is here.
+
+use rand::Rng;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Result;
+use crate::data::X;
+use crate::run::{Block, Merge, Philox};
+
+/// An atom in use by a row: its place among the atoms, and its weight there.
+pub type Entry = (u32, f64);
+
+/// A row as a likelihood sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The rows of its block.
+    pub x: X<'a>,
+    /// Its place in the block.
+    pub at: usize,
+    /// Its source.
+    pub source: usize,
+    /// What stands in for its missing entries, in their order; empty if there are none.
+    pub filled: &'a [f64],
+}
+
+/// How a row's evidence counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tempering {
+    /// Power of the likelihood: 1 in a fit, less along an annealed path.
+    pub power: f64,
+    /// Share of the whole row that was seen: 1, or less where a part of its counts is held back.
+    pub exposure: f64,
+}
+
+impl Tempering {
+    /// All of the row, at full weight.
+    pub const NONE: Self = Self { power: 1.0, exposure: 1.0 };
+}
+
+/// Attempts to give a row an atom of its own, or to take one away.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempts {
+    /// Log rate of atoms that only this row uses: ln(τ A(e_j)).
+    pub ln_rate: f64,
+    /// How many attempts.
+    pub count: usize,
+    /// Whether there is room for new atoms.
+    pub room: bool,
+}
+
+/// What the attempts led to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Changes {
+    /// New atoms: weight in the row, and φ.
+    pub born: Vec<(f64, Vec<f64>)>,
+    /// Places of atoms that are gone.
+    pub died: Vec<u32>,
+    /// Private atoms whose φ was drawn anew.
+    pub redrawn: Vec<(u32, Vec<f64>)>,
+}
+
+/// Rows of one half of an atom that is split, or of one of two that are merged: φ integrated out.
+pub trait Side {
+    /// What a row brings.
+    type Part;
+    /// Takes in a row.
+    fn add(&mut self, part: &Self::Part);
+    /// Log probability of a row given the rows that are in.
+    fn ln_predictive(&self, part: &Self::Part) -> f64;
+    /// Log probability of all rows that are in, up to a factor that does not depend on how rows are divided.
+    fn ln_marginal(&self) -> f64;
+    /// φ given the rows that are in.
+    fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<Vec<f64>>;
+}
+
+/// The law of the data given atoms and weights, and of these given what governs them.
+pub trait Likelihood: Send + Sync + Sized + 'static {
+    /// Name of the program, as checkpoints carry it.
+    const NAME: &'static str;
+    /// Rates or precisions: of atoms, and of each source's weights and noise.
+    type Scales: Clone + Serialize + DeserializeOwned + Send + Sync;
+    /// Atoms and scales as rows need them, made anew whenever atoms change.
+    type View: Clone + Serialize + DeserializeOwned + Send + Sync;
+    /// Buffers of a thread; between `begin` and `finish` they hold the row that is worked on.
+    type Scratch: Default + Send;
+    /// What rows report of a scan, to learn atoms and scales from.
+    type Sums: Default + Merge + Serialize + DeserializeOwned + Send;
+    /// What a row reports of an atom that may be split or merged.
+    type Part: Clone + Serialize + DeserializeOwned + Send;
+    /// Such rows together.
+    type Side: Side<Part = Self::Part>;
+
+    /// What the three kinds of scales are called: of atoms, of the weights of each source, and of each source itself.
+    const SCALES: [&'static str; 3];
+
+    /// Number of columns.
+    fn width(&self) -> usize;
+
+    /// The scales as numbers, in the order of their names.
+    fn scale_values(scales: &Self::Scales) -> [Vec<f64>; 3];
+
+    /// The scales from their numbers.
+    fn scales_of(values: [Vec<f64>; 3]) -> Self::Scales;
+
+    /// Scales from their prior, or those that are known.
+    fn prior_scales(&self, rng: &mut Philox) -> Result<Self::Scales>;
+
+    /// A row given Σ φ w, on the scale that is modelled.
+    fn draw_row(&self, scales: &Self::Scales, source: usize, mix: &[f64], rng: &mut Philox) -> Result<Vec<f64>>;
+
+    /// Log density of a row, on the scale that is modelled, given Σ φ w.
+    fn ln_density(&self, scales: &Self::Scales, source: usize, mix: &[f64], x: &[f64]) -> f64;
+
+    /// Scales to start with.
+    fn start(&self) -> Self::Scales;
+
+    /// The scales with one source more, the average of those there are: what is assumed of a source that was not seen.
+    fn with_unseen_source(&self, scales: &Self::Scales) -> Self::Scales;
+
+    /// Atoms (one row of `phi` each, `count` of them) and scales as rows need them.
+    fn view(&self, phi: &[f64], count: usize, scales: &Self::Scales) -> Self::View;
+
+    /// The same for a scan of all rows, which may need more.
+    fn scan_view(&self, phi: &[f64], count: usize, scales: &Self::Scales) -> Self::View {
+        self.view(phi, count, scales)
+    }
+
+    /// φ of the one atom that a fit begins with, in every row with weight 1; none begins without atoms.
+    fn first_atom(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// φ of an atom that nobody uses.
+    fn prior_atom(&self, scales: &Self::Scales, rng: &mut Philox) -> Result<Vec<f64>>;
+
+    /// Weight of an atom in a row, from its prior.
+    fn prior_weight(&self, scales: &Self::Scales, source: usize, rng: &mut Philox) -> Result<f64>;
+
+    /// First values of the missing entries of a block; empty where entries cannot be missing.
+    fn fill(&self, block: &Block<'_>) -> Vec<f64>;
+
+    /// Products of a whole block that a scan of all its rows needs. `filled` stands in for the missing entries of the block, in order.
+    fn prepare(&self, view: &Self::View, x: X<'_>, sources: &[u32], filled: &[f64], scratch: &mut Self::Scratch);
+
+    /// Takes up a row of the block that was prepared.
+    fn begin(&self, view: &Self::View, row: Row<'_>, entries: &[Entry], tempering: Tempering, scratch: &mut Self::Scratch);
+
+    /// Draws whether the row uses an atom (and with what weight), at these prior log odds; tells whether it does.
+    fn update(&self, view: &Self::View, atom: usize, ln_odds: f64, scratch: &mut Self::Scratch, rng: &mut Philox) -> Result<bool>;
+
+    /// Draws the weight of an atom that the row must keep.
+    fn refresh(&self, view: &Self::View, atom: usize, scratch: &mut Self::Scratch, rng: &mut Philox) -> Result<()>;
+
+    /// Moves of two atoms at once: `ln_odds` of every atom, and whether the row may change its use of it. Not every likelihood has them.
+    fn pairs(&self, view: &Self::View, ln_odds: &[f64], free: &[bool], scratch: &mut Self::Scratch, rng: &mut Philox) -> Result<()> {
+        let _ = (view, ln_odds, free, scratch, rng);
+        Ok(())
+    }
+
+    /// Ends a scan of the row: draws what is left to draw given which atoms are used, and lists them in ascending order of place.
+    fn finish(&self, view: &Self::View, scratch: &mut Self::Scratch, rng: &mut Philox, entries: &mut Vec<Entry>) -> Result<()>;
+
+    /// Reports a row that was finished: latent counts, products, log likelihood. Missing entries are drawn anew into `filled` first.
+    fn report(
+        &self,
+        view: &Self::View,
+        row: Row<'_>,
+        entries: &[Entry],
+        filled: &mut [f64],
+        scratch: &mut Self::Scratch,
+        rng: &mut Philox,
+        sums: &mut Self::Sums,
+    ) -> Result<()>;
+
+    /// Log probability of the row that is being worked on, given the atoms it uses now (weights given, or integrated out where
+    /// `update` does that): what an annealed path weighs. Not tempered.
+    fn ln_row(&self, view: &Self::View, scratch: &Self::Scratch) -> f64;
+
+    /// Atoms that the row that is being worked on uses now, ascending; weights where they are part of the state.
+    fn list(&self, scratch: &Self::Scratch, entries: &mut Vec<Entry>);
+
+    /// What a row of a source is expected to be given the atoms it uses.
+    fn expected(&self, view: &Self::View, source: usize, entries: &[Entry], out: &mut [f64]);
+
+    /// How large an atom is: what makes weights of different atoms comparable.
+    fn size(&self, phi: &[f64]) -> f64;
+
+    /// Births and deaths of atoms that this row alone uses; `private` tells which atoms are such. `entries` is left as it is.
+    fn private_moves(
+        &self,
+        view: &Self::View,
+        row: Row<'_>,
+        entries: &[Entry],
+        private: &[bool],
+        attempts: Attempts,
+        scratch: &mut Self::Scratch,
+        rng: &mut Philox,
+    ) -> Result<Changes>;
+
+    /// What the row tells of the atom (or of those two, of which it uses one) that may be split (or merged).
+    fn part(
+        &self,
+        view: &Self::View,
+        row: Row<'_>,
+        entries: &[Entry],
+        atoms: &[u32],
+        scratch: &mut Self::Scratch,
+        rng: &mut Philox,
+    ) -> Result<Self::Part>;
+
+    /// A side without rows.
+    fn side(&self, scales: &Self::Scales) -> Self::Side;
+
+    /// Leaves in the sums the atoms at these places alone, out of `count`.
+    fn keep(&self, sums: &mut Self::Sums, kept: &[usize], count: usize);
+
+    /// Log likelihood of all rows as reported, at the scales that the rows saw.
+    fn ln_likelihood(&self, scales: &Self::Scales, sums: &Self::Sums, rows: &[u64]) -> f64;
+
+    /// Log density of atoms, weights and scales. `uses` has the number of rows of each source and atom, one source a row.
+    fn ln_prior(&self, phi: &[f64], scales: &Self::Scales, sums: &Self::Sums, uses: &[u64]) -> f64;
+
+    /// How much of each source each atom carries (mass, or sum of squares), one source a row.
+    fn carried(&self, phi: &[f64], sums: &Self::Sums, sources: usize) -> Vec<f64>;
+
+    /// Draws atoms and scales given what the rows reported, and moves the scale of each atom: gives the factors that φ was multiplied
+    /// by, by which rows must divide their weights.
+    fn learn(
+        &self,
+        phi: &mut [f64],
+        scales: &mut Self::Scales,
+        sums: &Self::Sums,
+        uses: &[u64],
+        rows: &[u64],
+        rng: &mut Philox,
+    ) -> Result<Vec<f64>>;
+}

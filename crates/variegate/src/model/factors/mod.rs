@@ -1,0 +1,217 @@
+//! Factors shared among data sources, under the restricted hierarchical beta process.
+//!
+//! Several sources describe different rows by the same columns. Every row is a combination of some of an unknown number of factors;
+//! how likely a row is to use a factor depends on its source, and sources draw these probabilities from a common parent. Counts are
+//! Poisson with gamma factors and weights, real numbers Gaussian. The book's chapter on `factors` has the mathematics.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `settings.rs` | settings and what they may be |
+//! | `sampler.rs` | the three samplers, whatever the law of the data |
+//! | `likelihood.rs` | what they ask of that law |
+//! | `counts/`, `gaussian/` | the two laws |
+//! | `draws.rs`, `posterior.rs`, `stage.rs`, `matching.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
+//! | `generate.rs`, `simulate.rs`, `check.rs` | data from the prior, and the checks |
+
+pub mod check;
+pub mod counts;
+mod draws;
+pub mod gaussian;
+mod generate;
+pub mod likelihood;
+mod matching;
+mod posterior;
+mod report;
+pub mod sampler;
+mod schema;
+mod settings;
+mod simulate;
+mod stage;
+
+#[cfg(test)]
+mod tests;
+
+pub use draws::Draw;
+pub use posterior::FactorsPosterior;
+pub(crate) use schema::Schema;
+pub use settings::{LikelihoodKind, Settings};
+
+use serde_json::{Map, Value};
+
+use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use crate::check::{CheckReport, Effort, Progress};
+use crate::data::{Dataset, TargetKind};
+use crate::run::{AnyProgram, Piece, Schedule, state};
+use crate::{Error, Result};
+use counts::Counts;
+use gaussian::Gaussian;
+use sampler::Sampler;
+
+const NAME: &str = "factors";
+const SCHEMA: &str = "factors schema";
+
+/// The family `factors`.
+pub struct Factors;
+
+impl Family for Factors {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Factors shared among several data sources (hierarchical beta process)"
+    }
+
+    fn about(&self) -> &'static str {
+        "Which factors make up the rows of several data sets over the same columns (journal sections, hospitals, product categories), which \
+         of them are shared, and how sure that is. The number of factors is learned. Counts, sparse or dense, or real numbers."
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        settings::table()
+    }
+
+    fn defaults(&self) -> Map<String, Value> {
+        defaults::<Settings>()
+    }
+
+    fn simulate_settings(&self) -> Vec<Setting> {
+        simulate::SETTINGS.to_vec()
+    }
+
+    fn simulate_defaults(&self) -> Map<String, Value> {
+        defaults::<simulate::Request>()
+    }
+
+    fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
+        let settings: Settings = resolve(NAME, &self.settings(), given)?;
+        settings.check()?;
+        Ok(Box::new(FactorsModel { settings }))
+    }
+
+    fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        Ok(Box::new(FactorsPosterior::load(saved)?))
+    }
+}
+
+/// The family with valid settings.
+#[derive(Debug, Clone)]
+pub struct FactorsModel {
+    /// The settings.
+    pub settings: Settings,
+}
+
+impl Model for FactorsModel {
+    fn family(&self) -> &'static dyn Family {
+        &Factors
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        as_map(&self.settings)
+    }
+
+    fn target(&self) -> Option<TargetKind> {
+        None
+    }
+
+    fn missing(&self) -> bool {
+        self.settings.missing
+    }
+
+    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
+        let (schema, warnings) = Schema::of(data, &self.settings)?;
+        Ok(Box::new(FactorsFit::new(&self.settings, schema, warnings)))
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+        Ok(Box::new(FactorsFit::new(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())))
+    }
+
+    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate factors", &simulate::SETTINGS, request)?;
+        simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        let s = &self.settings;
+        let rows = vec![2, 3];
+        match s.likelihood {
+            LikelihoodKind::Poisson => crate::check::check(&check::Subject::small_counts(s.sampler, rows), effort, seed, progress),
+            LikelihoodKind::Gaussian => crate::check::check(&check::Subject::small_gaussian(s.sampler, rows), effort, seed, progress),
+        }
+    }
+}
+
+/// The program of either law.
+enum Programs {
+    Counts(Box<Sampler<Counts>>),
+    Gaussian(Box<Sampler<Gaussian>>),
+}
+
+struct FactorsFit {
+    settings: Settings,
+    schema: Schema,
+    program: Programs,
+    warnings: Vec<String>,
+}
+
+impl FactorsFit {
+    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
+        let program = match settings.likelihood {
+            LikelihoodKind::Poisson => Programs::Counts(Box::new(sampler_of(settings, &schema, schema.counts(settings)))),
+            LikelihoodKind::Gaussian => Programs::Gaussian(Box::new(sampler_of(settings, &schema, schema.gaussian(settings)))),
+        };
+        Self { settings: settings.clone(), schema, program, warnings }
+    }
+}
+
+fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
+    Sampler {
+        likelihood,
+        kind: s.sampler,
+        rows: schema.rows.clone(),
+        mass: s.mass,
+        mass_prior: s.learn_mass.then_some((1.0, 1.0 / s.mass)),
+        concentration: 1.0,
+        concentration_prior: Some((s.concentration_shape, s.concentration_rate)),
+        split_merge: s.split_merge as usize,
+        birth_rows: s.birth_rows,
+        most_atoms: schema.most_atoms(s.max_factors),
+        pairs: true,
+    }
+}
+
+impl Fit for FactorsFit {
+    fn program(&self) -> &dyn AnyProgram {
+        match &self.program {
+            Programs::Counts(p) => p.as_ref(),
+            Programs::Gaussian(p) => p.as_ref(),
+        }
+    }
+
+    fn chains(&self) -> u32 {
+        self.settings.n_chains
+    }
+
+    fn schedule(&self) -> Schedule {
+        let s = &self.settings;
+        Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin }
+    }
+
+    fn schema(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(SCHEMA, &self.schema)?)
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
+        Ok(Box::new(FactorsPosterior::new(&self.schema, &self.settings, chains)?))
+    }
+}
+
+/// What there is to say where data cannot be fitted.
+fn unfit(message: impl Into<String>) -> Error {
+    Error::Unfit(message.into())
+}

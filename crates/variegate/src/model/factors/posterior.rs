@@ -1,0 +1,350 @@
+//! A fitted model: coordinates, probabilities and completions of new rows, and which rows are alike.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::draws::{Draw, read};
+use super::likelihood::Likelihood;
+use super::matching::same_atoms;
+use super::settings::{LikelihoodKind, Settings};
+use super::stage::{COUNTED, Stage, ln_mean_exp};
+use super::{NAME, Schema};
+use crate::data::{Dataset, Needs, X};
+use crate::model::{
+    Coordinates, HeldOut, HeldOutEffort, NamedArray, Origin, PREDICT_PANEL, Posterior, Summary, check_new_rows, for_panels_parallel,
+};
+use crate::run::{Piece, state};
+use crate::{Error, Result};
+
+const SAVED: &str = "factors posterior";
+/// Stored draws that new rows are placed by, at most.
+const DRAWS: usize = 20;
+
+/// Draws, and what they mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FactorsPosterior {
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) draws: Vec<Draw>,
+    /// Draws of each chain.
+    pub(super) lengths: Vec<usize>,
+    /// Figures of every sweep after the warm-up, one chain after the other: the chains are judged by them.
+    pub(super) figures: Vec<Figures>,
+    /// The draw whose factors stand for those of all.
+    pub(super) reference: usize,
+    /// For each draw, which of its atoms are those of the reference, and their signs.
+    pub(super) same: Vec<Vec<Option<(usize, f64)>>>,
+}
+
+/// Figures of the sweeps of one chain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    pub(super) ln_joint: Vec<f64>,
+    pub(super) ln_likelihood: Vec<f64>,
+    pub(super) atoms: Vec<f64>,
+}
+
+/// Does the same for either likelihood.
+macro_rules! with_likelihood {
+    ($self:expr, $likelihood:ident => $body:expr) => {
+        match $self.settings.likelihood {
+            LikelihoodKind::Poisson => {
+                let $likelihood = &$self.schema.counts(&$self.settings);
+                $body
+            }
+            LikelihoodKind::Gaussian => {
+                let $likelihood = &$self.schema.gaussian(&$self.settings);
+                $body
+            }
+        }
+    };
+}
+
+impl FactorsPosterior {
+    pub(super) fn new(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
+        let names = match settings.likelihood {
+            LikelihoodKind::Poisson => super::counts::Counts::SCALES,
+            LikelihoodKind::Gaussian => super::gaussian::Gaussian::SCALES,
+        };
+        let (draws, lengths) = read(chains, names, schema.rows.len())?;
+        if draws.is_empty() {
+            return Err(Error::Unfit("there are no draws yet: let the run go on until the warm-up is over".into()));
+        }
+        let figures = chains.iter().map(|c| figures(c, settings.n_warmup)).collect();
+        // among the draws with the commonest number of factors the one of largest log joint density
+        let most = draws.iter().map(Draw::atoms).max().unwrap_or(0);
+        let mut times = vec![0usize; most + 1];
+        draws.iter().for_each(|d| times[d.atoms()] += 1);
+        let mode = (0..=most).fold(0, |best, k| if times[k] > times[best] { k } else { best });
+        let better = |best: Option<usize>, i: usize| match best {
+            Some(b) if draws[b].ln_joint >= draws[i].ln_joint => Some(b),
+            _ => Some(i),
+        };
+        let reference = (0..draws.len()).filter(|&i| draws[i].atoms() == mode).fold(None, better).unwrap_or(0);
+        let mut out =
+            Self { schema: schema.clone(), settings: settings.clone(), draws, lengths, figures, reference, same: Vec::new() };
+        let (width, first) = (out.schema.width, out.draws[reference].wide_phi());
+        out.same = out.draws.par_iter().map(|d| same_atoms(&first, &d.wide_phi(), width)).collect();
+        // the order of atoms means nothing: those that carry most come first
+        let carried = out.mass();
+        let count = out.draws[reference].atoms();
+        let total = |k: usize| (0..out.schema.rows.len()).map(|j| carried[j * count + k] * out.schema.rows[j] as f64).sum::<f64>();
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|&a, &b| total(b).total_cmp(&total(a)));
+        for same in &mut out.same {
+            *same = order.iter().map(|&k| same[k]).collect();
+        }
+        Ok(out)
+    }
+
+    pub(super) fn load(saved: &[u8]) -> Result<Self> {
+        Ok(state::unseal(SAVED, saved)?)
+    }
+
+    /// Number of factors.
+    pub fn factors(&self) -> usize {
+        self.draws[self.reference].atoms()
+    }
+
+    /// Source of each row as the fit knows it; one that was not seen has the number after the last.
+    fn sources_of(&self, data: &Dataset<'_>) -> Vec<u32> {
+        let unseen = self.schema.sources.len() as u32;
+        match &data.sources {
+            None if unseen == 1 => vec![0; data.rows()],
+            None => vec![unseen; data.rows()],
+            Some(given) => {
+                let place = |name: &String| self.schema.sources.iter().position(|s| s == name).map_or(unseen, |j| j as u32);
+                let places: Vec<u32> = given.names.iter().map(place).collect();
+                given.codes.iter().map(|&c| places[c as usize]).collect()
+            }
+        }
+    }
+
+    /// Checks rows that are not those of the fit.
+    fn check(&self, data: &Dataset<'_>, missing: bool) -> Result<()> {
+        let counts = self.settings.likelihood == LikelihoodKind::Poisson;
+        let needs = Needs { counts, missing: missing && self.settings.missing, ..Needs::FEATURES };
+        check_new_rows(data, self.schema.width, &self.schema.columns, needs)
+    }
+
+    /// Numbers of at most `most` draws, evenly spaced.
+    fn some_draws(&self, most: usize) -> Vec<usize> {
+        let n = self.draws.len();
+        let take = most.min(n);
+        (0..take).map(|i| (2 * i + 1) * n / (2 * take)).collect()
+    }
+
+    fn stages<L: Likelihood>(&self, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
+        let unseen = sources.contains(&(self.schema.sources.len() as u32));
+        let make = |i: usize| Ok((i, Stage::new(likelihood, &self.draws[i], &self.schema.rows, i as u32, unseen)?));
+        self.some_draws(most).into_iter().map(make).collect()
+    }
+
+    /// Calls `f(state, first row, panel, sources)` for panels of rows in parallel and gives the states back in order.
+    fn panels<T: Send>(
+        &self,
+        data: &Dataset<'_>,
+        sources: &[u32],
+        start: impl Fn(usize) -> T,
+        f: impl Fn(&mut T, X<'_>, &[u32]) -> Result<()> + Sync,
+    ) -> Result<Vec<T>> {
+        let n = data.rows();
+        let states = (0..n.div_ceil(PREDICT_PANEL)).map(|p| (start(PREDICT_PANEL.min(n - p * PREDICT_PANEL)), Ok(()))).collect();
+        let work = |(mut state, _): (T, Result<()>), first: usize, count: usize, x: X<'_>| {
+            let done = f(&mut state, x, &sources[first..first + count]);
+            (state, done)
+        };
+        for_panels_parallel(data.x.view(), states, work).into_iter().map(|(state, done)| done.map(|()| state)).collect()
+    }
+
+    /// Mean coordinates of each row by one draw, in its own atoms.
+    fn coordinates<L: Likelihood>(&self, likelihood: &L, stage: &Stage<L>, sizes: &[f64], data: &Dataset<'_>, sources: &[u32]) -> Result<Vec<f64>> {
+        let count = stage.count;
+        let parts = self.panels(data, sources, |n| vec![0.0; n * count], |out, x, sources| {
+            stage.settle(likelihood, x, sources, 1.0, |i, entries| {
+                for &(k, w) in entries {
+                    out[i * count + k as usize] += w * sizes[k as usize] / COUNTED as f64;
+                }
+            })
+        })?;
+        Ok(parts.concat())
+    }
+
+    /// How large the atoms of a stage are; those that nobody used count as 1.
+    fn sizes<L: Likelihood>(&self, likelihood: &L, draw: usize, count: usize) -> Vec<f64> {
+        let phi = self.draws[draw].wide_phi();
+        let mut sizes: Vec<f64> = phi.chunks_exact(self.schema.width).map(|a| likelihood.size(a) * self.schema.unit()).collect();
+        sizes.resize(count, 1.0);
+        sizes
+    }
+
+    fn transform_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>) -> Result<Vec<f64>> {
+        let sources = self.sources_of(data);
+        let stages = self.stages(likelihood, &sources, DRAWS)?;
+        let factors = self.factors();
+        let mut out = vec![0.0; data.rows() * factors];
+        // a factor that a draw does not have says nothing of the row there: the mean is over the draws that have it
+        let mut found = vec![0.0; factors];
+        for (draw, stage) in &stages {
+            let sizes = self.sizes(likelihood, *draw, stage.count);
+            let own = self.coordinates(likelihood, stage, &sizes, data, &sources)?;
+            for (f, same) in self.same[*draw].iter().enumerate() {
+                let Some((k, sign)) = *same else { continue };
+                found[f] += 1.0;
+                out.iter_mut().skip(f).step_by(factors).zip(own.iter().skip(k).step_by(stage.count)).for_each(|(o, v)| *o += sign * v);
+            }
+        }
+        for row in out.chunks_exact_mut(factors.max(1)) {
+            row.iter_mut().zip(&found).filter(|(_, n)| **n > 0.0).for_each(|(v, n)| *v /= n);
+        }
+        Ok(out)
+    }
+
+    fn held_out_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
+        let (sources, n) = (self.sources_of(data), data.rows());
+        let stages = self.stages(likelihood, &sources, effort.draws)?;
+        // log probability of each row by each draw, and sums of weights and of their squares relative to the largest
+        let (mut by_draw, mut all) = (Vec::new(), vec![Vec::new(); n]);
+        // densities are on the scale of the data
+        let unit = if self.settings.likelihood == LikelihoodKind::Gaussian { -(self.schema.width as f64) * self.schema.unit().ln() } else { 0.0 };
+        for (_, stage) in &stages {
+            let parts = self.panels(data, &sources, |_| Vec::new(), |out: &mut Vec<Vec<f64>>, x, sources| {
+                *out = stage.anneal(likelihood, x, sources, effort.temperatures, effort.runs)?;
+                Ok(())
+            })?;
+            let weights: Vec<Vec<f64>> = parts.concat();
+            by_draw.push(weights.iter().map(|w| ln_mean_exp(w) + unit).collect::<Vec<f64>>());
+            all.iter_mut().zip(weights).for_each(|(all, w)| all.extend(w));
+        }
+        let mut found = HeldOut::default();
+        for (i, weights) in all.iter().enumerate() {
+            let rows: Vec<f64> = by_draw.iter().map(|d| d[i]).collect();
+            let mean = ln_mean_exp(&rows);
+            let relative: Vec<f64> = rows.iter().map(|v| (v - mean).exp()).collect();
+            let l = relative.len() as f64;
+            let spread = relative.iter().map(|r| (r - 1.0) * (r - 1.0)).sum::<f64>() / (l - 1.0);
+            found.error.push((spread / l).sqrt());
+            let top = weights.iter().fold(f64::NEG_INFINITY, |m, &w| m.max(w));
+            let (sum, square) = weights.iter().map(|w| (w - top).exp()).fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
+            found.effective.push(sum * sum / square);
+            found.ln_probability.push(mean);
+        }
+        let products: Vec<f64> = by_draw.iter().map(|d| d.iter().sum()).collect();
+        found.joint = ln_mean_exp(&products);
+        Ok(found)
+    }
+
+    fn complete_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
+        let (sources, width) = (self.sources_of(data), self.schema.width);
+        let stages = self.stages(likelihood, &sources, DRAWS)?;
+        let mut out = vec![0.0; data.rows() * width];
+        for (_, stage) in &stages {
+            let parts = self.panels(data, &sources, |n| vec![0.0; n * width], |out, x, sources| {
+                let mut rate = vec![0.0; width];
+                stage.settle(likelihood, x, sources, exposure, |i, entries| {
+                    likelihood.expected(stage.view(), sources[i] as usize, entries, &mut rate);
+                    let total: f64 = rate.iter().sum();
+                    out[i * width..][..width].iter_mut().zip(&rate).for_each(|(o, r)| *o += r / total);
+                })
+            })?;
+            out.iter_mut().zip(parts.concat()).for_each(|(o, v)| *o += v);
+        }
+        let times = (stages.len() * COUNTED) as f64;
+        out.iter_mut().for_each(|v| *v /= times);
+        Ok(out)
+    }
+
+    fn retrieve_with<L: Likelihood>(&self, likelihood: &L, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {
+        let (from, to) = (self.sources_of(queries), self.sources_of(among));
+        let both: Vec<u32> = from.iter().chain(&to).copied().collect();
+        let (n, m) = (queries.rows(), among.rows());
+        let mut alike = vec![0.0; n * m];
+        let stages = self.stages(likelihood, &both, DRAWS)?;
+        for (draw, stage) in &stages {
+            let sizes = self.sizes(likelihood, *draw, stage.count);
+            let unit = |data: &Dataset<'_>, sources: &[u32]| -> Result<Vec<f64>> {
+                let mut h = self.coordinates(likelihood, stage, &sizes, data, sources)?;
+                for row in h.chunks_exact_mut(stage.count.max(1)) {
+                    let length = crate::linalg::dot(row, row).sqrt();
+                    if length > 0.0 {
+                        row.iter_mut().for_each(|v| *v /= length);
+                    }
+                }
+                Ok(h)
+            };
+            let (q, a) = (unit(queries, &from)?, unit(among, &to)?);
+            if stage.count > 0 {
+                crate::linalg::mul_t(&q, &a, &mut alike, n, stage.count, m, true);
+            }
+        }
+        let rank = |row: &[f64]| {
+            let mut order: Vec<usize> = (0..m).collect();
+            order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
+            order.truncate(most);
+            order.into_iter().map(|i| (i, row[i] / stages.len() as f64)).collect()
+        };
+        Ok(if m == 0 { vec![Vec::new(); n] } else { alike.chunks_exact(m).map(rank).collect() })
+    }
+}
+
+/// Figures of the sweeps after the warm-up.
+fn figures(piece: &Piece, warm_up: u64) -> Figures {
+    let mut out = Figures::default();
+    for (_, report) in piece.trace.iter().filter(|t| t.0 > warm_up) {
+        out.ln_joint.push(report.objective);
+        out.atoms.push(f64::from(report.components));
+        out.ln_likelihood.push(report.extras.iter().find(|e| e.0 == "log_likelihood").map_or(f64::NAN, |e| e.1));
+    }
+    out
+}
+
+impl Posterior for FactorsPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.width, classes: &[] }
+    }
+
+    fn sources(&self) -> &[String] {
+        &self.schema.sources
+    }
+
+    fn transform(&self, data: &Dataset<'_>) -> Result<Coordinates> {
+        self.check(data, true)?;
+        let values = with_likelihood!(self, l => self.transform_with(l, data))?;
+        Ok(Coordinates { names: (1..=self.factors()).map(|k| format!("factor{k}")).collect(), values })
+    }
+
+    fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
+        effort.check()?;
+        self.check(data, false)?;
+        with_likelihood!(self, l => self.held_out_with(l, data, effort))
+    }
+
+    fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
+        if self.settings.likelihood != LikelihoodKind::Poisson {
+            return Err(Error::Unfit("only counts can be completed: fit with `likelihood` poisson".into()));
+        }
+        if !(exposure > 0.0 && exposure <= 1.0) {
+            return Err(Error::setting("exposure", exposure, "a number above 0 and at most 1"));
+        }
+        self.check(data, false)?;
+        with_likelihood!(self, l => self.complete_with(l, data, exposure))
+    }
+
+    fn retrieve(&self, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {
+        self.check(queries, true)?;
+        self.check(among, true)?;
+        with_likelihood!(self, l => self.retrieve_with(l, queries, among, most))
+    }
+
+    fn summary(&self) -> Summary {
+        self.summarised()
+    }
+
+    fn arrays(&self) -> Vec<NamedArray> {
+        self.named_arrays()
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(SAVED, self)?)
+    }
+}

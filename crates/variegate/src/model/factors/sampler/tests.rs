@@ -1,0 +1,269 @@
+//! The samplers: each kernel alone, whole sweeps, and tiny posteriors that can be summed.
+
+use super::super::check::{Subject, Unknowns};
+use super::super::counts::{Counts, Scales};
+use super::super::gaussian::{self, Gaussian};
+use super::super::generate::Governors;
+use super::*;
+use crate::check::{Checkable, InvarianceSettings, invariance::one_step_invariance, joint_distribution, sweep_invariance};
+use crate::check::{CalibrationSettings, JointSettings, calibration};
+use crate::data::{Classes, Dataset, Matrix};
+use crate::run::{Purpose, Shape, Threads, blocks};
+
+type Step<L> = fn(&mut Course<'_, L>, &mut State<<L as Likelihood>::Scales>) -> Result<()>;
+
+/// One step of a sweep from given unknowns.
+fn step<L: Likelihood + Clone>(subject: &Subject<L>, unknowns: Unknowns<L::Scales>, data: &Dataset<'_>, seed: u64, f: Step<L>) -> Unknowns<L::Scales> {
+    let program = subject.program(data).unwrap();
+    let cut = blocks(data, 2);
+    let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: cut.len() as u32, block_rows: 2 };
+    let installed = subject.install(&program, unknowns, &cut).unwrap();
+    let mut state = installed.global;
+    let mut rows = Threads::new(&program, &cut, shape, seed, 0, installed.locals);
+    rows.begin(1);
+    let rng = Stream::new(seed, 0, Purpose::Sweep).rng();
+    let mut course = Course { sampler: &program, rows: &mut rows, moved: Vec::new(), view: None, rng, sweep: 1 };
+    f(&mut course, &mut state).unwrap();
+    // rows hear of what is pending
+    course.ask(&mut state, false, Question::Lists { chosen: Cow::Owned(Vec::new()) }).unwrap();
+    subject.recover(&program, &state, &rows.locals).unwrap()
+}
+
+/// Exact draws in, one step, the same law out.
+fn kernel_alone<L: Likelihood + Clone>(subject: &Subject<L>, draws: u64, f: Step<L>) {
+    let names = subject.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut rng = Stream::new(5, 0, Purpose::Check).rng();
+    let report = one_step_invariance(
+        &subject.title(),
+        &InvarianceSettings { draws, ..Default::default() },
+        &names,
+        |(unknowns, data): &(Unknowns<L::Scales>, Dataset<'static>), out| subject.functions(unknowns, data, out),
+        &mut rng,
+        |rng: &mut Philox| -> Result<_> {
+            let unknowns = subject.prior(rng)?;
+            let data = subject.simulate(&unknowns, rng)?;
+            Ok((unknowns, data))
+        },
+        |(unknowns, data), rng| {
+            let seed = rand::Rng::next_u64(rng);
+            Ok((step(subject, unknowns, &data, seed, f), data))
+        },
+    )
+    .unwrap();
+    assert!(report.passed, "{report}");
+}
+
+fn births<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scales>) -> Result<()> {
+    course.private_moves(state)?;
+    weights::draw(course.sampler, state, &mut course.rng)
+}
+
+fn splits<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scales>) -> Result<()> {
+    course.split_merge(state)?;
+    weights::draw(course.sampler, state, &mut course.rng)
+}
+
+fn governors<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scales>) -> Result<()> {
+    weights::draw(course.sampler, state, &mut course.rng)
+}
+
+fn learning<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scales>) -> Result<()> {
+    weights::draw(course.sampler, state, &mut course.rng)?;
+    let stats = course.scan_owned(state)?;
+    let sources = course.sampler.rows.len();
+    state.atoms.uses = stats.uses.0.iter().map(|&n| n as u32).collect();
+    let uses = state.atoms.uses_by_source(sources);
+    state.factors =
+        course.sampler.likelihood.learn(&mut state.atoms.phi, &mut state.scales, &stats.sums, &uses, &course.sampler.rows, &mut course.rng)?;
+    Ok(())
+}
+
+#[test]
+fn births_and_deaths_alone_keep_the_law() {
+    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, births);
+    kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, births);
+}
+
+#[test]
+fn splits_and_merges_alone_keep_the_law() {
+    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, splits);
+    kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, splits);
+}
+
+#[test]
+fn governors_alone_keep_the_law() {
+    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 1, 2]), 30_000, governors);
+}
+
+#[test]
+fn a_scan_with_owners_keeps_the_law() {
+    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, learning);
+    kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, learning);
+}
+
+/// Whole sweeps of one, two and three sources.
+fn sweeps<L: Likelihood + Clone>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>) {
+    for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
+        for rows in [vec![3], vec![2, 3], vec![1, 2, 1]] {
+            let subject = subject(kind, rows);
+            let report = sweep_invariance(&subject, &InvarianceSettings { draws: 12_000, ..Default::default() }, 7, &mut |_| {}).unwrap();
+            assert!(report.passed, "{report}");
+            let settings = JointSettings { chains: 48, steps: 120, exact_draws: 20_000, ..Default::default() };
+            let report = joint_distribution(&subject, &settings, 8, &mut |_| {}).unwrap();
+            assert!(report.passed, "{report}");
+        }
+    }
+}
+
+#[test]
+fn sweeps_over_counts_keep_the_joint_law() {
+    sweeps(Subject::small_counts);
+}
+
+#[test]
+fn sweeps_over_real_numbers_keep_the_joint_law() {
+    sweeps(Subject::small_gaussian);
+}
+
+#[test]
+fn the_samplers_are_calibrated() {
+    let settings = CalibrationSettings { data_sets: 150, ..Default::default() };
+    for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
+        let report = calibration(&Subject::small_counts(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
+        assert!(report.passed, "{report}");
+        let report = calibration(&Subject::small_gaussian(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
+        assert!(report.passed, "{report}");
+    }
+}
+
+/// Mean and error of functions of a chain's states at fixed data, from means of batches.
+fn chain<L: Likelihood + Clone>(
+    subject: &Subject<L>,
+    data: &Dataset<'_>,
+    sweeps: usize,
+    f: impl Fn(&State<L::Scales>, &[Local]) -> Vec<f64>,
+) -> Vec<(f64, f64)> {
+    let program = subject.program(data).unwrap();
+    let cut = blocks(data, 2);
+    let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: cut.len() as u32, block_rows: 2 };
+    let mut rows = Threads::new(&program, &cut, shape, 3, 0, None);
+    let mut state = program.start(&mut rows, Stream::new(3, 0, Purpose::Start)).unwrap();
+    state.concentration = subject.governors.as_ref().unwrap().concentration.clone();
+    state.mass = subject.governors.as_ref().unwrap().mass;
+    let batches = 50;
+    let mut means: Vec<Vec<f64>> = Vec::new();
+    let warm = sweeps / 20;
+    let mut sum: Vec<f64> = Vec::new();
+    for sweep in 1..=(warm + sweeps) as u64 {
+        rows.begin(sweep);
+        let stream = Stream::new(3, 0, Purpose::Sweep).sweep(sweep);
+        program.sweep(&mut state, &mut rows, Tick { stream, sweep, warm_up: false }).unwrap();
+        if sweep as usize <= warm {
+            continue;
+        }
+        let values = f(&state, &rows.locals);
+        sum.resize(values.len(), 0.0);
+        sum.iter_mut().zip(values).for_each(|(s, v)| *s += v);
+        if (sweep as usize - warm).is_multiple_of(sweeps / batches) {
+            means.push(sum.iter().map(|s| s / (sweeps / batches) as f64).collect());
+            sum.clear();
+        }
+    }
+    (0..means[0].len())
+        .map(|c| {
+            let n = means.len() as f64;
+            let mean = means.iter().map(|m| m[c]).sum::<f64>() / n;
+            let variance = means.iter().map(|m| (m[c] - mean) * (m[c] - mean)).sum::<f64>() / (n - 1.0);
+            (mean, (variance / n).sqrt())
+        })
+        .collect()
+}
+
+/// Two rows of one column: number of atoms, its being 1 and 2, and number of atoms that both use, against sums of compound Poisson laws.
+#[test]
+fn tiny_posteriors_of_counts() {
+    struct Case {
+        x: [f64; 2],
+        mass: f64,
+        rows: Vec<u64>,
+        concentration: Vec<f64>,
+        background: Vec<f64>,
+        atom_shape: f64,
+        weight_shape: f64,
+        exact: [f64; 4],
+    }
+    let cases = [
+        Case {
+            x: [4.0, 5.0],
+            mass: 1.2,
+            rows: vec![1, 1],
+            concentration: vec![1.0, 2.0],
+            background: vec![0.3, 0.5],
+            atom_shape: 1.0,
+            weight_shape: 1.0,
+            exact: [2.87313447, 0.1126430, 0.3033508, 1.28928521],
+        },
+        Case {
+            x: [3.0, 0.0],
+            mass: 2.0,
+            rows: vec![2],
+            concentration: vec![3.0],
+            background: vec![0.3],
+            atom_shape: 0.5,
+            weight_shape: 2.0,
+            exact: [2.41591915, 0.2324499, 0.3388164, 0.87044361],
+        },
+    ];
+    for case in cases {
+        let sources = case.rows.len();
+        let fixed = Scales { atom: 1.0, weight: vec![0.5; sources], background: case.background.clone() };
+        let likelihood = Counts {
+            width: 1,
+            sources,
+            atom_shape: case.atom_shape,
+            weight_shape: case.weight_shape,
+            rate_prior: (1.0, 1.0),
+            background_prior: (1.0, 1.0),
+            background_start: 0.3,
+            first_atom: None,
+            fixed: Some(fixed),
+        };
+        for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
+            let governors = Some(Governors { mass: case.mass, concentration: case.concentration.clone() });
+            let subject =
+                Subject { likelihood: likelihood.clone(), kind, rows: case.rows.clone(), split_merge: 2, birth_rows: 2.0, governors };
+            let mut data = Dataset::new(Matrix::dense(2, 1, case.x.to_vec()));
+            data.sources = Some(Classes { codes: subject.sources(), names: (0..sources).map(|j| j.to_string()).collect() });
+            let found = chain(&subject, &data, 40_000, |state, locals| {
+                let k = state.atoms.len();
+                let lists: Vec<&Vec<(u64, f64)>> = locals.iter().flat_map(|l| &l.rows).collect();
+                let both = lists[0].iter().filter(|e| lists[1].iter().any(|o| o.0 == e.0)).count();
+                vec![k as f64, f64::from(u8::from(k == 1)), f64::from(u8::from(k == 2)), both as f64]
+            });
+            for ((mean, error), exact) in found.into_iter().zip(case.exact) {
+                assert!((mean - exact).abs() < 4.0 * error, "{kind:?}, x = {:?}: {mean} ± {error} for {exact}", case.x);
+            }
+        }
+    }
+}
+
+/// One row of real numbers: the number of atoms against a sum of integrals.
+#[test]
+fn tiny_posteriors_of_real_numbers() {
+    for (x, exact) in [(vec![0.0], 1.05625508), (vec![3.0], 2.28463272), (vec![1.0, -2.0, 0.5], 1.70958682)] {
+        let columns = x.len();
+        let centre = gaussian::Centre { columns, means: vec![0.0; 2 * columns], scale: 1.0, missing: false };
+        let fixed = gaussian::Scales { atom: 1.0, weight: vec![0.5], noise: vec![2.0] };
+        let likelihood = Gaussian { centre, hyper: gaussian::Hyper { shape: 1.0, rate: 1.0, fixed: Some(fixed) } };
+        for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
+            let governors = Some(Governors { mass: 1.5, concentration: vec![1.0] });
+            let subject = Subject { likelihood: likelihood.clone(), kind, rows: vec![1], split_merge: 0, birth_rows: 1.0, governors };
+            let mut data = Dataset::new(Matrix::dense(1, columns, x.clone()));
+            data.sources = Some(Classes { codes: vec![0], names: vec!["0".into()] });
+            let found = chain(&subject, &data, 40_000, |state, _| vec![state.atoms.len() as f64]);
+            let (mean, error) = found[0];
+            assert!((mean - exact).abs() < 4.0 * error, "{kind:?}, x = {x:?}: {mean} ± {error} for {exact}");
+        }
+    }
+}

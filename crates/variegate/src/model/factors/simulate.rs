@@ -1,0 +1,102 @@
+//! Data from the prior: sources that use factors more or less, weights, counts or real numbers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::generate::{Governors, generate, mix};
+use super::likelihood::Likelihood;
+use super::settings::{LikelihoodKind, Settings};
+use super::{Counts, Gaussian};
+use super::gaussian::{Centre, Hyper};
+use crate::Result;
+use crate::data::{Classes, Dataset, Matrix};
+use crate::model::{Kind, Setting, Simulation};
+use crate::run::{Philox, Purpose, Stream};
+
+pub(super) const SETTINGS: [Setting; 4] = [
+    Setting { name: "columns", kind: Kind::Integer { least: 1, most: 100_000 }, help: "Number of columns" },
+    Setting { name: "n_sources", kind: Kind::Integer { least: 1, most: 1000 }, help: "Number of sources, of equal size as far as rows go" },
+    Setting { name: "concentration", kind: Kind::Number { above: 0.0, most: 1e6 }, help: "How alike sources are in their use of factors" },
+    Setting { name: "least_factors", kind: Kind::Integer { least: 0, most: 1000 }, help: "Draw again until there are as many factors" },
+];
+
+/// What to simulate.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Request {
+    columns: usize,
+    n_sources: usize,
+    concentration: f64,
+    least_factors: usize,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { columns: 20, n_sources: 2, concentration: 2.0, least_factors: 3 }
+    }
+}
+
+/// Draws that have too few factors are put back, at most this often.
+const TRIES: u64 = 1000;
+
+pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
+    let sources = request.n_sources;
+    match settings.likelihood {
+        LikelihoodKind::Poisson => {
+            let law = Counts {
+                width: request.columns,
+                sources,
+                atom_shape: settings.atom_shape,
+                weight_shape: settings.weight_shape,
+                rate_prior: (settings.scale_shape, settings.scale_rate),
+                background_prior: (settings.background_shape, settings.background_rate.unwrap_or(10.0)),
+                background_start: 0.1,
+                first_atom: None,
+                fixed: Some(super::counts::Scales { atom: 0.1, weight: vec![0.5; sources], background: vec![0.1; sources] }),
+            };
+            draw(&law, settings, rows, request, seed)
+        }
+        LikelihoodKind::Gaussian => {
+            let centre = Centre { columns: request.columns, means: vec![0.0; (sources + 1) * request.columns], scale: 1.0, missing: false };
+            let fixed = super::gaussian::Scales { atom: 1.0, weight: vec![1.0; sources], noise: vec![4.0; sources] };
+            let hyper = Hyper { shape: settings.scale_shape, rate: settings.scale_rate, fixed: Some(fixed) };
+            draw(&Gaussian { centre, hyper }, settings, rows, request, seed)
+        }
+    }
+}
+
+fn draw<L: Likelihood>(law: &L, settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
+    let stream = Stream::new(seed, 0, Purpose::Simulate);
+    let count = request.n_sources;
+    let codes: Vec<u32> = (0..rows).map(|i| (i % count) as u32).collect();
+    let mut sizes = vec![0u64; count];
+    codes.iter().for_each(|&j| sizes[j as usize] += 1);
+    let mut rng: Philox = stream.rng();
+    let mut found = None;
+    for attempt in 0..TRIES {
+        rng = stream.item(attempt).rng();
+        let governors = Governors { mass: settings.mass, concentration: vec![request.concentration; count] };
+        let scales = law.prior_scales(&mut rng)?;
+        let drawn = generate(law, &sizes, &codes, governors, scales, &mut rng)?;
+        let enough = drawn.0.atoms.len() >= request.least_factors;
+        found = Some(drawn);
+        if enough {
+            break;
+        }
+    }
+    let Some((state, entries)) = found else { return Err(super::unfit("no draw was made")) };
+    let width = law.width();
+    let mut values = Vec::with_capacity(rows * width);
+    for (list, &j) in entries.iter().zip(&codes) {
+        values.extend(law.draw_row(&state.scales, j as usize, &mix(&state, list, width), &mut rng)?);
+    }
+    let mut data = Dataset::new(Matrix::dense(rows, width, values));
+    data.columns = (1..=width).map(|m| format!("x{m}")).collect();
+    let names: Vec<String> = (1..=count).map(|j| format!("s{j:0w$}", w = count.to_string().len())).collect();
+    data.sources = Some(Classes { codes, names });
+    let mut truth = Map::new();
+    truth.insert("factors".into(), json!(state.atoms.phi.chunks_exact(width).collect::<Vec<_>>()));
+    truth.insert("uses".into(), json!((0..state.atoms.len()).map(|k| state.atoms.uses_of(k)).collect::<Vec<_>>()));
+    truth.insert("weights".into(), Value::from(state.atoms.weight.clone()));
+    Ok(Simulation { data, truth })
+}

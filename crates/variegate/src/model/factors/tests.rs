@@ -1,0 +1,1 @@
+//! The family as users meet it.
