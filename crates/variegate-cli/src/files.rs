@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use variegate::data::{DataError, Dataset, Target, TargetKind};
 use variegate::model::Posterior;
 use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_resolved};
+use variegate_io::run_dir::RunDir;
 
 use crate::tables;
 
@@ -20,7 +21,8 @@ pub fn arguments() -> Vec<Arg> {
         file("CSV, TSV, Parquet, svmlight, MatrixMarket, .npy or .npz file; text may be gzipped"),
         column("target", "COLUMN", "Column to predict (several real ones: A,B); FILE:COLUMN takes it from another file with the same rows"),
         column("weights", "COLUMN", "Column with the weight of each row"),
-        column("sources", "COLUMN", "Column with the source (group) of each row"),
+        column("sources", "COLUMN", "Column with the source (group) of each row; FILE:COLUMN takes it from another file")
+            .visible_alias("source"),
         column("columns", "COLUMN,…", "Use only these columns as features, in this order").value_delimiter(',').action(ArgAction::Append),
         column("ignore", "COLUMN,…", "Leave these columns out (may be repeated; `id*` is every name that begins so)")
             .value_delimiter(',')
@@ -77,7 +79,7 @@ pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
 
 /// Where target, weights or sources are; another file is remembered by its full path, so that a run can be resumed from anywhere.
 fn column(matches: &ArgMatches, name: &str) -> Result<Option<ColumnSpec>> {
-    let Some(text) = matches.get_one::<String>(name) else { return Ok(None) };
+    let Ok(Some(text)) = matches.try_get_one::<String>(name) else { return Ok(None) };
     let spec = match text.parse::<ColumnSpec>() {
         Ok(ColumnSpec::File { path, columns }) => ColumnSpec::File { path: absolute(&path)?, columns },
         Ok(columns) => columns,
@@ -114,17 +116,86 @@ pub fn read_training(path: &Path, options: &ReadOptions) -> Result<(Dataset<'sta
     Ok(read_resolved(path, options)?)
 }
 
-/// Reads rows to predict, in the way the fit read its own, with the target where the file has it.
-pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptions, matches: &ArgMatches) -> Result<Dataset<'static>> {
-    let asked = column(matches, "target")?;
-    // categories are read as sources are: one name a row, and no feature
-    let mut options = ReadOptions { sources: column(matches, "by")?, weights: None, columns: None, ..fitted };
-    // the name of the new file tells its own format; a delimiter belongs to the old one
+/// `--sources` of rows that are not those of the fit.
+pub fn sources() -> Arg {
+    Arg::new("sources")
+        .long("sources")
+        .visible_alias("source")
+        .value_name("COLUMN")
+        .help(
+            "Column with the source of each row; FILE:COLUMN takes it from another file [default: that of the fit, where the file has it]",
+        )
+        .help_heading(DATA)
+}
+
+/// How a run read its data. Data from memory leave no options behind.
+pub fn recorded(run: &RunDir) -> ReadOptions {
+    let record = run.record();
+    let mut options: ReadOptions = serde_json::from_value(record.data.reader.clone()).unwrap_or_default();
+    options.missing |= record.model.get("missing") == Some(&true.into());
+    options
+}
+
+/// Rows that are read for a model of rows alone.
+pub struct Rows<'m> {
+    /// Names of the options that give the sources and the labels of the rows.
+    pub options: [&'static str; 2],
+    /// Where the format of the file is told; nothing for the file of the fit, which is read as it was then.
+    pub format: Option<&'m ArgMatches>,
+}
+
+/// Reads rows in the way the fit read its own: with the sources that are asked for, or those of the fit where the file has them, and with
+/// labels as the target where they are asked for.
+pub fn read_rows(
+    path: &Path,
+    posterior: &dyn Posterior,
+    fitted: ReadOptions,
+    rows: &Rows<'_>,
+    matches: &ArgMatches,
+) -> Result<Dataset<'static>> {
+    let [sources, label] = rows.options.map(|name| column(matches, name));
+    let (asked, label) = (sources?, label?);
+    let mut options = ReadOptions { target: label, target_kind: TargetKind::Classes, weights: None, columns: None, ..fitted };
+    if let Some(format) = rows.format {
+        options = of_new_file(path, options, format);
+    }
+    options.known_classes = None;
+    options.width = Some(posterior.width());
+    options.sources = match (&asked, options.sources) {
+        (Some(_), _) => asked.clone(),
+        // a file of sources belongs to the rows of the fit
+        (None, Some(ColumnSpec::File { .. })) if rows.format.is_some() => None,
+        (None, recorded) => recorded,
+    };
+    let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
+    match read_features(path, &schema, &options) {
+        // new rows may have no source; only one that was asked for must be there
+        Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. })
+            if asked.is_none() && names(&options.sources, &name) =>
+        {
+            options.sources = None;
+            Ok(read_features(path, &schema, &options)?)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Options for another file than that of the fit: its name tells its own format, and a delimiter belongs to the old one.
+fn of_new_file(path: &Path, mut options: ReadOptions, matches: &ArgMatches) -> ReadOptions {
     let format = matches.get_one::<Format>("format").copied().or_else(|| Format::of(path)).or(options.format);
     if format != options.format {
         options = ReadOptions { format, delimiter: None, array: None, ..options };
     }
     override_format(matches, &mut options);
+    options
+}
+
+/// Reads rows to predict, in the way the fit read its own, with the target where the file has it.
+pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptions, matches: &ArgMatches) -> Result<Dataset<'static>> {
+    let asked = column(matches, "target")?;
+    // categories are read as sources are: one name a row, and no feature
+    let options = ReadOptions { sources: column(matches, "by")?, weights: None, columns: None, ..fitted };
+    let mut options = of_new_file(path, options, matches);
     let real = posterior.outputs() > 0;
     // runs of other fronts do not say what they were fitted to
     options.target_kind = if real { TargetKind::Real } else { TargetKind::Classes };
@@ -160,22 +231,26 @@ fn names(spec: &Option<ColumnSpec>, name: &str) -> bool {
 
 /// What was read, in one line: `2,000 rows, 3 columns, 2 classes (no, yes)`.
 pub fn describe(data: &Dataset<'_>) -> String {
-    const SHOWN: usize = 6;
     let mut text = format!("{}, {}", tables::count(data.rows(), "row", "rows"), tables::count(data.x.cols(), "column", "columns"));
     if data.x.is_sparse() {
         text += &format!(" ({} stored)", tables::count(data.x.stored(), "value", "values"));
     }
     match &data.target {
         Target::None => {}
-        Target::Classes(c) => {
-            let mut list = c.names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-            if c.names.len() > SHOWN {
-                list += ", …";
-            }
-            text += &format!(", {} ({list})", tables::count(c.names.len(), "class", "classes"));
-        }
+        Target::Classes(c) => text += &format!(", {}", listed(&c.names, "class", "classes")),
         Target::Labels(l) => text += &format!(", {}", tables::count(l.names.len(), "label", "labels")),
         Target::Real { width, .. } => text += &format!(", {}", tables::count(*width, "real target", "real targets")),
     }
+    if let Some(sources) = &data.sources {
+        text += &format!(", {}", listed(&sources.names, "source", "sources"));
+    }
     text
+}
+
+/// `2 classes (no, yes)`.
+fn listed(names: &[String], one: &str, many: &str) -> String {
+    const SHOWN: usize = 6;
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    let list = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    format!("{} ({list}{more})", tables::count(names.len(), one, many))
 }

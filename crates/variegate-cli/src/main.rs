@@ -5,6 +5,7 @@ mod commands;
 mod exit;
 mod files;
 mod journal;
+mod opened;
 mod options;
 mod output;
 mod progress;

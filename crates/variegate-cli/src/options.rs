@@ -130,6 +130,11 @@ pub fn families(command: Command, each: impl Fn(&'static dyn Family, Command) ->
         .subcommands(subcommands)
 }
 
+/// Whether a family is fitted to rows alone, with the settings it has by default.
+pub fn unsupervised(family: &dyn Family) -> bool {
+    family.configure(&Map::new()).is_ok_and(|model| model.target().is_none())
+}
+
 /// The family whose subcommand was called.
 pub fn family_of(matches: &ArgMatches) -> anyhow::Result<(&'static dyn Family, &ArgMatches)> {
     let (name, inner) = matches.subcommand().ok_or_else(|| crate::exit::Usage("name a model; `variegate models` lists them".into()))?;

@@ -6,7 +6,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use variegate::model::{Posterior, Selection};
-use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::RunDir;
 
 use super::predict;
@@ -143,8 +142,16 @@ impl Tried {
 
     /// Scores every structure on held-out rows; by category the one that was chosen.
     fn score(&mut self, test: &Path, matches: &ArgMatches, name: String, by: &mut Option<ByCategory>) -> Result<()> {
+        if !self.posterior.predicts() {
+            bail!(
+                "`{0}` is a `{1}` run, which has no target to predict: score it with `variegate score {0} {2} --completion`",
+                self.path.display(),
+                self.posterior.family(),
+                test.display()
+            );
+        }
         categories::check(matches, self.posterior.as_ref())?;
-        let reader: ReadOptions = serde_json::from_value(self.run.record().data.reader.clone()).unwrap_or_default();
+        let reader = files::recorded(&self.run);
         let mut data = files::read_prediction(test, self.posterior.as_ref(), reader, matches)?;
         if let Some(categories) = categories::take(matches, &mut data) {
             if by.is_none() {

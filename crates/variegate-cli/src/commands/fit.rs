@@ -11,7 +11,7 @@ use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 
 use super::summary;
-use crate::exit::{Exit, Tone, say};
+use crate::exit::{Exit, Tone, Usage, say};
 use crate::journal::Header;
 use crate::training::{self, Outcome};
 use crate::validation::{self, Choice, Kept};
@@ -25,6 +25,9 @@ Examples:
 
 Settings and their defaults: variegate fit MODEL --help";
 
+/// Options that make sense only with something to predict.
+const NEED_TARGET: [&str; 3] = ["target", "cv", "grid"];
+
 pub fn command() -> Command {
     let command = Command::new("fit").about("Fit a model to a data file").after_help(EXAMPLES);
     options::families(command, |family, command| {
@@ -36,6 +39,7 @@ pub fn command() -> Command {
             .value_parser(value_parser!(u64).range(1..=1 << 40))
             .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
             .help_heading("Run");
+        let unsupervised = options::unsupervised(family);
         command
             .args(files::arguments())
             .args(options::settings(&family.settings(), &family.defaults()))
@@ -43,6 +47,8 @@ pub fn command() -> Command {
             .args(options::pace())
             .args(validation::arguments())
             .args([options::out_folder(out), options::force("a run"), options::json(), options::quiet()])
+            // a model of rows alone refuses these with words of its own
+            .mut_args(|arg| if unsupervised && NEED_TARGET.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
             .after_help(examples(family))
     })
 }
@@ -55,9 +61,10 @@ fn examples(family: &dyn Family) -> String {
         .settings()
         .first()
         .map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(defaults.get(s.name).unwrap_or(&Value::Null))));
+    let columns = if options::unsupervised(family) { "--sources source" } else { "--target label" };
     format!(
-        "{}\n\nExamples:\n  variegate fit {name} train.csv --target label --out runs/a\n  \
-         variegate fit {name} train.csv --target label --seed 7{own}",
+        "{}\n\nExamples:\n  variegate fit {name} train.csv {columns} --out runs/a\n  \
+         variegate fit {name} train.csv {columns} --seed 7{own}",
         family.about()
     )
 }
@@ -118,8 +125,12 @@ impl Request {
             None => self.family.configure(&self.settings)?,
             Some(choice) => validation::first_model(choice, self.family, &self.settings)?,
         };
+        if model.target().is_none() {
+            self.refuse_target()?;
+        }
         RunDir::check_vacant(&self.out, self.force)?;
-        let reader = ReadOptions { target_kind: model.target().unwrap_or(TargetKind::Classes), ..self.reader.clone() };
+        let target_kind = model.target().unwrap_or(TargetKind::Classes);
+        let reader = ReadOptions { target_kind, missing: model.missing(), ..self.reader.clone() };
         let (data, reader) = files::read_training(&self.data, &reader)?;
         if !self.quiet {
             eprintln!("read {}: {}", self.data.display(), files::describe(&data));
@@ -162,6 +173,26 @@ impl Request {
         let outcome = training::train(&mut run, fit.as_ref(), &data, self.pace, self.quiet)?;
         let warnings = fit.warnings().to_vec();
         finish(run, outcome, warnings)
+    }
+
+    /// Refuses what a model of rows alone has no use for.
+    fn refuse_target(&self) -> Result<()> {
+        let name = self.family.name();
+        if self.reader.target.is_some() {
+            return Err(Usage(format!(
+                "`{name}` is fitted to the rows alone and predicts nothing: leave --target out (--ignore COLUMN leaves a column out of \
+                 the features, --sources COLUMN says where each row comes from)"
+            ))
+            .into());
+        }
+        if self.choice.is_some() {
+            return Err(Usage(format!(
+                "`{name}` has no target, so cross-validation cannot choose its settings: leave --cv out, fit with each of them and \
+                 compare the runs on held-out rows with `variegate score`"
+            ))
+            .into());
+        }
+        Ok(())
     }
 
     /// What a cross-validation of this request is of.
@@ -232,7 +263,12 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     }
     if !quiet && outcome.seconds > 0.0 {
         eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(outcome.seconds));
-        eprintln!("  variegate summary {path}\n  variegate predict {path} DATA -o pred.csv");
+        match posterior {
+            Some(posterior) if !posterior.predicts() => {
+                eprintln!("  variegate summary {path}\n  variegate transform {path} DATA -o coordinates.csv");
+            }
+            _ => eprintln!("  variegate summary {path}\n  variegate predict {path} DATA -o pred.csv"),
+        }
     }
     Ok(if converged { Exit::Success } else { Exit::NotConverged })
 }

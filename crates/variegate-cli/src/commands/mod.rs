@@ -6,10 +6,13 @@ mod completions;
 mod demo;
 mod fit;
 mod models;
-mod predict;
+pub mod predict;
 mod resume;
+mod retrieve;
+mod score;
 mod simulate;
-mod summary;
+pub mod summary;
+mod transform;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command};
@@ -40,6 +43,9 @@ pub fn root() -> Command {
             fit::command(),
             resume::command(),
             predict::command(),
+            transform::command(),
+            score::command(),
+            retrieve::command(),
             summary::command(),
             compare::command(),
             simulate::command(),
@@ -56,6 +62,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Some(("fit", m)) => fit::run(m),
         Some(("resume", m)) => resume::run(m),
         Some(("predict", m)) => predict::run(m),
+        Some(("transform", m)) => transform::run(m),
+        Some(("score", m)) => score::run(m),
+        Some(("retrieve", m)) => retrieve::run(m),
         Some(("summary", m)) => summary::run(m),
         Some(("compare", m)) => compare::run(m),
         Some(("simulate", m)) => simulate::run(m),

@@ -1,6 +1,6 @@
 //! `variegate predict`: class probabilities, or distributions of real outcomes, of new rows.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
@@ -92,18 +92,20 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let run = RunDir::read(summary::run_of(matches))?;
     let posterior = training::posterior(&run)?;
+    if !posterior.predicts() {
+        let path = run.path().display();
+        bail!(
+            "`{}` was fitted to rows alone and has no target to predict: `variegate transform {path} DATA` tells where rows lie among its \
+             factors, `variegate score {path} DATA` how probable they are",
+            posterior.family()
+        );
+    }
     if posterior.outputs() == 0 && matches.value_source("quantiles") == Some(ValueSource::CommandLine) {
         return Err(Usage("--quantiles is for runs that were fitted to real outcomes; this one predicts classes".into()).into());
     }
     categories::check(matches, posterior.as_ref())?;
-    if !run.status().complete {
-        say(
-            Tone::Warning,
-            &format!("the run is not complete ({}): predictions are those of what there is so far", summary::progress(&run)),
-        );
-    }
-    // data from memory leave no options behind
-    let reader: ReadOptions = serde_json::from_value(run.record().data.reader.clone()).unwrap_or_default();
+    warn_incomplete(&run, "predictions");
+    let reader = files::recorded(&run);
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
     let outcomes = outcome_names(posterior.outputs(), &reader);
     let mut data = files::read_prediction(&path, posterior.as_ref(), reader, matches)?;
@@ -162,6 +164,13 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         _ => {}
     }
     Ok(Exit::Success)
+}
+
+/// Says that a run is not complete, where it is not.
+pub fn warn_incomplete(run: &RunDir, what: &str) {
+    if !run.status().complete {
+        say(Tone::Warning, &format!("the run is not complete ({}): {what} are those of what there is so far", summary::progress(run)));
+    }
 }
 
 /// What is predicted of rows.

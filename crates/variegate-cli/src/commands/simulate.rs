@@ -13,6 +13,8 @@ use crate::{files, options, output};
 
 /// Name of the target column in simulated files.
 pub const TARGET: &str = "label";
+/// Name of the column of sources in simulated files.
+pub const SOURCES: &str = "source";
 
 pub fn command() -> Command {
     let command = Command::new("simulate").about("Draw data from a model's prior, with the truth beside them").after_help(
@@ -28,6 +30,7 @@ pub fn command() -> Command {
             .default_value("1000")
             .help("Number of rows");
         let name = family.name();
+        let columns = if options::unsupervised(family) { format!("--sources {SOURCES}") } else { format!("--target {TARGET}") };
         command
             .arg(rows)
             .args(options::settings(&family.simulate_settings(), &family.simulate_defaults()))
@@ -40,7 +43,7 @@ pub fn command() -> Command {
                 options::quiet(),
             ])
             .after_help(format!(
-                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate fit {name} d.csv --target {TARGET}"
+                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate fit {name} d.csv {columns}"
             ))
     })
 }

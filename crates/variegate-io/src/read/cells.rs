@@ -32,8 +32,8 @@ pub(super) fn number(text: &str) -> Option<f64> {
     })
 }
 
-/// A text cell as a feature.
-pub(super) fn feature(bytes: &[u8], row: usize, column: &dyn Fn() -> String) -> Result<f64, Cause> {
+/// A text cell as a feature; a missing one is NaN where it may be missing.
+pub(super) fn feature(bytes: &[u8], missing: bool, row: usize, column: &dyn Fn() -> String) -> Result<f64, Cause> {
     let bytes = bytes.trim_ascii();
     let parsed = std::str::from_utf8(bytes).ok().and_then(number);
     if let Some(v) = parsed.filter(|v| v.is_finite()) {
@@ -42,6 +42,9 @@ pub(super) fn feature(bytes: &[u8], row: usize, column: &dyn Fn() -> String) -> 
     let text = String::from_utf8_lossy(bytes);
     let (row, column) = (row + 1, shorten(&column()));
     if is_missing(&text) {
+        if missing {
+            return Ok(f64::NAN);
+        }
         let text = if text.is_empty() { "an empty field".into() } else { format!("`{text}`") };
         return Err(Cause::Missing { row, column, text });
     }
@@ -252,16 +255,18 @@ mod tests {
 
     #[test]
     fn features_and_what_is_not_one() {
-        let at = |text: &str| feature(text.as_bytes(), 4, &|| "age".into());
+        let at = |text: &str| feature(text.as_bytes(), false, 4, &|| "age".into());
         assert_eq!(at(" 1.5 ").unwrap(), 1.5);
         assert_eq!(at("True").unwrap(), 1.0);
         for missing in ["", " ", "NA", "nan", "NaN", "null", "?", "n/a"] {
             assert!(matches!(at(missing), Err(Cause::Missing { row: 5, .. })), "{missing}");
+            assert!(feature(missing.as_bytes(), true, 4, &String::new).unwrap().is_nan());
         }
         assert!(matches!(at("-inf"), Err(Cause::Data(DataError::NotFinite { row: 5, .. }))));
         let e = at("red").unwrap_err().to_string();
         assert!(e.contains("row 5, column `age`: `red` is not a number") && e.contains("--ignore age"), "{e}");
+        assert!(feature(b"inf", true, 0, &String::new).is_err());
         assert!(at("1;2").unwrap_err().to_string().contains("--delimiter"));
-        assert!(feature(b"\xff\xfe", 0, &String::new).is_err());
+        assert!(feature(b"\xff\xfe", true, 0, &String::new).is_err());
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
         let values = &mut x[start..];
         for ((cell, role), name) in record.iter().zip(&roles).zip(&names) {
             match role {
-                Role::Feature(k) => values[*k] = cells::feature(cell, row, &|| name.clone())?,
+                Role::Feature(k) => values[*k] = cells::feature(cell, request.options.missing, row, &|| name.clone())?,
                 Role::Extra(part) => extras.put(*part, row, name, Cell::of_bytes(cell)?)?,
                 Role::Skipped => {}
             }

@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static
     if let Features::None = request.features {
         return array.into_targets(request, request.own_target());
     }
-    let x = array.into_matrix()?;
+    let x = array.into_matrix(request.options.missing)?;
     if x.rows() == 0 {
         return Err(DataError::NoRows.into());
     }
@@ -105,8 +105,8 @@ impl<R: Read> Array<R> {
         matches!(self.kind, b'S' | b'U')
     }
 
-    /// The array as dense rows.
-    pub fn into_matrix(mut self) -> Result<Matrix<'static>, Cause> {
+    /// The array as dense rows; NaN stands for what is missing, where it may be.
+    pub fn into_matrix(mut self, missing: bool) -> Result<Matrix<'static>, Cause> {
         let (rows, cols) = (self.rows(), self.columns()?);
         if self.is_text() {
             return Err(Cause::ColumnType { column: "x0".into(), kind: "text".into() });
@@ -138,7 +138,7 @@ impl<R: Read> Array<R> {
             }
             Ok(())
         })?;
-        if let Some(at) = x.iter().position(|v| !v.is_finite()) {
+        if let Some(at) = x.iter().position(|v| !v.is_finite() && !(missing && v.is_nan())) {
             return Err(DataError::NotFinite { row: at / cols + 1, column: format!("x{}", at % cols), value: x[at] }.into());
         }
         Ok(Matrix::try_dense(rows, cols, x)?)

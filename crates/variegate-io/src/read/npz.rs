@@ -117,14 +117,14 @@ impl Archive {
     fn features(&mut self, options: &ReadOptions) -> Result<Matrix<'static>, Cause> {
         let has = |name: &str| self.names.iter().any(|n| n == name);
         if let Some(name) = &options.array {
-            return self.array(&name.clone())?.into_matrix();
+            return self.array(&name.clone())?.into_matrix(options.missing);
         }
         if has("format") && has("shape") && has("data") {
             return self.sparse();
         }
         match ["X", "x", "data"].into_iter().find(|n| has(n)) {
-            Some(name) => self.array(name)?.into_matrix(),
-            None if self.names.len() == 1 => self.array(&self.names[0].clone())?.into_matrix(),
+            Some(name) => self.array(name)?.into_matrix(options.missing),
+            None if self.names.len() == 1 => self.array(&self.names[0].clone())?.into_matrix(options.missing),
             None => Err(Cause::Unsupported {
                 what: format!("none of the arrays is called X, x or data; there are {}", shorten(&self.names.join(", "))),
                 hint: "name the array that holds the features (--array NAME)",
@@ -141,7 +141,7 @@ impl Archive {
         let [rows, cols] = self.array("shape")?.into_indices("shape")?[..] else {
             return Err(Cause::damaged("the shape of the sparse matrix is not two numbers"));
         };
-        let values = match self.array("data")?.into_matrix()? {
+        let values = match self.array("data")?.into_matrix(false)? {
             Matrix::Dense { cols: 1, values, .. } => values.into_owned(),
             _ => return Err(Cause::damaged("the values of the sparse matrix are not a list")),
         };

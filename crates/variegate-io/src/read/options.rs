@@ -159,6 +159,8 @@ pub struct ReadOptions {
     pub columns: Option<Vec<String>>,
     /// Leave these columns out.
     pub ignore: Vec<String>,
+    /// Whether features of a table or an array may be missing; those are NaN then. What a sparse file leaves out is zero all the same.
+    pub missing: bool,
     /// Separates the fields of a text table; a comma or a tab by the format if not given.
     pub delimiter: Option<u8>,
     /// Whether the first line of a text table holds names.
@@ -183,6 +185,7 @@ impl Default for ReadOptions {
             weights: None,
             columns: None,
             ignore: Vec::new(),
+            missing: false,
             delimiter: None,
             header: true,
             known_classes: None,

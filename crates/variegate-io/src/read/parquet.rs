@@ -78,7 +78,7 @@ fn read_file(file: File, bytes: u64, request: &Request<'_>) -> Result<Dataset<'s
             cells(&*group, at, count, |row, cell| extras.put(part, rows + row, &names[j], cell))?;
         }
         for (k, &(at, j)) in feature_columns.iter().enumerate() {
-            let number = |row: usize, cell: Cell<'_>| feature(cell, rows + row, &names[j]);
+            let number = |row: usize, cell: Cell<'_>| feature(cell, request.options.missing, rows + row, &names[j]);
             if k == 0 {
                 // room for the group is made only once one column has shown that its rows are there
                 let mut first = Vec::new();
@@ -116,11 +116,12 @@ fn read_file(file: File, bytes: u64, request: &Request<'_>) -> Result<Dataset<'s
     Ok(extras.join(Matrix::try_dense(rows, width, x)?, plan.names))
 }
 
-fn feature(cell: Cell<'_>, row: usize, column: &str) -> Result<f64, Cause> {
+fn feature(cell: Cell<'_>, missing: bool, row: usize, column: &str) -> Result<f64, Cause> {
     let value = match cell {
         Cell::Number(v) if !v.is_nan() => v,
         Cell::Whole(v) => v as f64,
         Cell::Flag(b) => b as u8 as f64,
+        Cell::Missing | Cell::Number(_) if missing => return Ok(f64::NAN),
         Cell::Missing | Cell::Number(_) => {
             let text = if cell == Cell::Missing { "null" } else { "NaN" };
             return Err(Cause::Missing { row: row + 1, column: column.into(), text: text.into() });

@@ -1,0 +1,282 @@
+//! `variegate score`: how probable held-out rows are under a model of rows alone, and how well it completes them.
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+use variegate::data::Dataset;
+use variegate::model::{HeldOut, HeldOutEffort};
+use variegate::score::{Completion, completion};
+
+use super::summary;
+use crate::exit::Exit;
+use crate::opened::Opened;
+use crate::tables::{self, Table};
+use crate::{files, options, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  variegate score runs/a test.csv --completion
+  variegate score runs/a test.csv --completion --seed 3 -o rows.csv
+  variegate score runs/a test.csv --perplexity --runs 50 --json
+
+--completion shows half of each row's counts to the model and scores what it
+foretells of the other half: any model of counts can be compared by it.
+--perplexity is the log probability of whole rows, by annealed importance sampling.";
+
+/// What the probability of counts is not.
+const BAG: &str = "This is the probability of a bag of counts. A topic model's perplexity is that of a sequence of words, which is another \
+    thing: the two cannot be compared. --completion can be compared.";
+/// What a density is not.
+const DENSITY: &str = "These are log densities in the units of the columns: they compare models of the same columns, and nothing else.";
+
+pub fn command() -> Command {
+    let figure = |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    let effort = HeldOutEffort::default();
+    let number = |name: &'static str, default: usize, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("N")
+            .allow_negative_numbers(true)
+            .value_parser(value_parser!(u64).range(1..=1_000_000))
+            .default_value(default.to_string())
+            .help(help)
+            .help_heading("Effort of --perplexity")
+    };
+    Command::new("score")
+        .about("Tell how well a model of rows alone foretells rows it has not seen")
+        .arg(summary::run_argument())
+        .arg(files::file("File with the columns that the model was fitted to"))
+        .args([
+            figure("completion", "Perplexity of the half of each row that was not shown, for counts"),
+            figure("perplexity", "Log probability of whole rows, averaged over the draws (log PPD)"),
+        ])
+        .group(ArgGroup::new("figure").args(["completion", "perplexity"]).required(true))
+        .arg(files::sources())
+        .args(files::format_arguments())
+        .args([
+            number("temperatures", effort.temperatures, "Temperatures between prior and posterior of a row"),
+            number("runs", effort.runs, "Annealed runs of each row and draw"),
+            number("draws", effort.draws, "Draws of the run to average over, at most"),
+        ])
+        .arg(options::seed().help("Seed of the halves of --completion; the same one splits a file alike for every run [default: 0]"))
+        .args([
+            options::out_file("Where to write the figures of each row, as CSV"),
+            options::force("a file"),
+            options::json(),
+            options::quiet(),
+        ])
+        .after_help(EXAMPLES)
+}
+
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
+    let out = matches.get_one::<PathBuf>("out");
+    if let Some(out) = out {
+        output::check_free(out, force)?;
+    }
+    let opened = Opened::of(matches, "scores")?;
+    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
+    let data = opened.read(&path, matches)?;
+    let posterior = opened.posterior.as_ref();
+    let refused = || format!("cannot score `{}`", path.display());
+    let found = if options::flag(matches, "completion") {
+        let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
+        Found::Completion { seed, columns: data.x.cols(), found: completion(posterior, &data, seed).with_context(refused)? }
+    } else {
+        let number = |name: &str| matches.get_one::<u64>(name).map_or(1, |&n| n as usize);
+        let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws: number("draws") };
+        let density = opened.run.record().model.get("likelihood").is_some_and(|word| word == "gaussian");
+        let note = if density { DENSITY } else { BAG };
+        Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)? }
+    };
+    let groups = groups(&data);
+    if let Some(out) = out {
+        output::to_file(out, force, |file| found.write_csv(file, &data))?;
+    }
+    if json {
+        let mut value = json!({ "run": opened.run.path(), "rows": data.rows(), "out": out });
+        found.fill_json(&mut value, &groups, out.is_none());
+        output::json(&value)?;
+        return Ok(Exit::Success);
+    }
+    output::to_stdout(&found.text(&groups))?;
+    if let (Some(out), false) = (out, quiet) {
+        eprintln!("the figures of each row are in {}", out.display());
+    }
+    Ok(Exit::Success)
+}
+
+/// All rows, and those of each source where there are several.
+fn groups(data: &Dataset<'_>) -> Vec<(String, Vec<usize>)> {
+    let mut all = vec![("all".to_string(), (0..data.rows()).collect::<Vec<_>>())];
+    if let Some(sources) = data.sources.as_ref().filter(|s| s.names.len() > 1) {
+        for (code, name) in sources.names.iter().enumerate() {
+            let rows: Vec<usize> = (0..data.rows()).filter(|&i| sources.codes[i] as usize == code).collect();
+            all.push((name.clone(), rows));
+        }
+    }
+    all
+}
+
+/// What was found of held-out rows.
+enum Found {
+    Completion { seed: u64, columns: usize, found: Completion },
+    HeldOut { note: &'static str, found: HeldOut },
+}
+
+/// The figures of `held_out` for some of the rows.
+fn part(found: &HeldOut, rows: &[usize]) -> HeldOut {
+    let pick = |values: &[f64]| rows.iter().map(|&i| values[i]).collect();
+    HeldOut { ln_probability: pick(&found.ln_probability), error: pick(&found.error), effective: pick(&found.effective), joint: f64::NAN }
+}
+
+/// The middle one of some figures, or the mean of the two in the middle; NaN without any.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n => 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]),
+    }
+}
+
+fn fewest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NAN, f64::min)
+}
+
+impl Found {
+    fn text(&self, groups: &[(String, Vec<usize>)]) -> String {
+        match self {
+            Self::Completion { seed, columns, found } => {
+                let mut table = Table::new(["", "perplexity", "held-out words", "rows"]);
+                for (name, rows) in groups {
+                    let words: f64 = rows.iter().map(|&i| found.held[i]).sum();
+                    let perplexity = tables::number(found.perplexity_of(rows.iter().copied()));
+                    table.row([name.clone(), perplexity, words.to_string(), rows.len().to_string()]);
+                }
+                let note = format!(
+                    "Document completion: half of each row's counts was shown (seed {seed}), the other half was to be foretold. Guessing \
+                     among {} would have perplexity {columns}.",
+                    tables::count(*columns, "column", "columns")
+                );
+                format!("{}\n{}\n", table.render(tables::stdout_width()), tables::wrap(&note, 80, ""))
+            }
+            Self::HeldOut { note, found } => {
+                let mut table = Table::new(["", "-ln p a row", "MC error", "effective runs", "fewest", "rows"]);
+                for (name, rows) in groups {
+                    let part = part(found, rows);
+                    table.row([
+                        name.clone(),
+                        tables::number(-part.mean()),
+                        tables::number(part.error_of_mean()),
+                        tables::number(median(&part.effective)),
+                        tables::number(fewest(&part.effective)),
+                        rows.len().to_string(),
+                    ]);
+                }
+                let joint = format!(
+                    "Mean of -ln p of a row in nats, each p averaged over the draws, with its Monte Carlo error; effective runs are the \
+                     median and the fewest of the rows. All rows jointly (the mean over draws of their product): ln p = {}.",
+                    tables::number(found.joint)
+                );
+                let table = table.render(tables::stdout_width());
+                format!("{table}\n{}\n{}\n", tables::wrap(&joint, 80, ""), tables::wrap(note, 80, ""))
+            }
+        }
+    }
+
+    /// Adds the figures, those of each row only if asked for.
+    fn fill_json(&self, value: &mut Value, groups: &[(String, Vec<usize>)], each: bool) {
+        let sources = |figures: &dyn Fn(&[usize]) -> Value| {
+            groups[1..].iter().map(|(name, rows)| (name.clone(), figures(rows))).collect::<serde_json::Map<_, _>>()
+        };
+        match self {
+            Self::Completion { seed, columns, found } => {
+                let figures = |rows: &[usize]| {
+                    let words: f64 = rows.iter().map(|&i| found.held[i]).sum();
+                    json!({ "perplexity": found.perplexity_of(rows.iter().copied()), "held_out_words": words, "rows": rows.len() })
+                };
+                value["score"] = json!("completion");
+                value["seed"] = json!(seed);
+                value["columns"] = json!(columns);
+                value["perplexity"] = json!(found.perplexity());
+                value["held_out_words"] = json!(found.words());
+                value["sources"] = json!(sources(&figures));
+                if each {
+                    value["each"] = json!({
+                        "held_out_words": found.held, "ln_probability": found.ln_probability, "perplexity": found.per_row(),
+                    });
+                }
+            }
+            Self::HeldOut { note, found } => {
+                let figures = |rows: &[usize]| {
+                    let part = part(found, rows);
+                    json!({
+                        "log_ppd": -part.mean(),
+                        "error": part.error_of_mean(),
+                        "effective_runs": median(&part.effective),
+                        "fewest_effective_runs": fewest(&part.effective),
+                        "rows": rows.len(),
+                    })
+                };
+                if let (Value::Object(into), Value::Object(all)) = (&mut *value, figures(&groups[0].1)) {
+                    into.extend(all);
+                }
+                value["score"] = json!("held-out");
+                value["joint_ln_probability"] = json!(found.joint);
+                value["sources"] = json!(sources(&figures));
+                value["note"] = json!(note);
+                if each {
+                    value["each"] = json!({
+                        "ln_probability": found.ln_probability, "error": found.error, "effective_runs": found.effective,
+                    });
+                }
+            }
+        }
+    }
+
+    /// `row,held_out_words,ln_probability,perplexity` or `row,ln_probability,error,effective_runs`, with `source` after `row` where rows
+    /// have sources.
+    fn write_csv(&self, out: &mut dyn Write, data: &Dataset<'_>) -> Result<()> {
+        let source = if data.sources.is_some() { ",source" } else { "" };
+        let perplexity = match self {
+            Self::Completion { found, .. } => {
+                writeln!(out, "row{source},held_out_words,ln_probability,perplexity")?;
+                found.per_row()
+            }
+            Self::HeldOut { .. } => {
+                writeln!(out, "row{source},ln_probability,error,effective_runs")?;
+                Vec::new()
+            }
+        };
+        for i in 0..data.rows() {
+            let source = data.sources.as_ref().map_or_else(String::new, |s| format!(",{}", output::csv_field(s.name(i))));
+            match self {
+                Self::Completion { found, .. } => {
+                    // nothing can be said of a row of which nothing was held back
+                    let perplexity = if perplexity[i].is_nan() { String::new() } else { perplexity[i].to_string() };
+                    writeln!(out, "{}{source},{},{},{perplexity}", i + 1, found.held[i], found.ln_probability[i])?;
+                }
+                Self::HeldOut { found, .. } => {
+                    writeln!(out, "{}{source},{},{},{}", i + 1, found.ln_probability[i], found.error[i], found.effective[i])?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn middles_and_ends() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0]), 2.5);
+        assert!(median(&[]).is_nan() && fewest(&[]).is_nan());
+        assert_eq!(fewest(&[3.0, 1.0]), 1.0);
+    }
+}

@@ -1,0 +1,97 @@
+//! `variegate transform`: where rows lie among the factors of a fitted model.
+
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Command};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+use variegate::model::Coordinates;
+
+use super::summary;
+use crate::exit::Exit;
+use crate::opened::Opened;
+use crate::{files, options, output, tables};
+
+const EXAMPLES: &str = "\
+Examples:
+  variegate transform runs/a new.csv -o coordinates.csv
+  variegate transform runs/a new.mtx --sources sections.csv:section | head
+  variegate transform runs/a new.csv --json > coordinates.json
+
+Columns are found by their names; others are left out. A source that the fit has not
+seen, and rows without one, are rows of a new source.";
+
+pub fn command() -> Command {
+    Command::new("transform")
+        .about("Tell where rows lie among the factors of a fitted model")
+        .arg(summary::run_argument())
+        .arg(files::file("File with the columns that the model was fitted to"))
+        .arg(files::sources())
+        .args(files::format_arguments())
+        .args([
+            options::out_file("Where to write coordinates, as CSV [default: standard output]"),
+            options::force("a file"),
+            options::json(),
+            options::quiet(),
+        ])
+        .after_help(EXAMPLES)
+}
+
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
+    let out = matches.get_one::<PathBuf>("out");
+    if let Some(out) = out {
+        output::check_free(out, force)?;
+    }
+    let opened = Opened::of(matches, "coordinates")?;
+    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
+    let data = opened.read(&path, matches)?;
+    let rows = data.rows();
+    let found = opened.posterior.transform(&data).with_context(|| format!("cannot transform `{}`", path.display()))?;
+    if let Some(out) = out {
+        output::to_file(out, force, |file| write_csv(file, rows, &found))?;
+    }
+    match (out, json) {
+        (Some(out), true) => output::json(&json!({ "run": opened.run.path(), "rows": rows, "out": out, "names": found.names }))?,
+        (Some(out), false) if !quiet => {
+            let factors = tables::count(found.names.len(), "factor", "factors");
+            eprintln!("placed {} among {factors} into {}", tables::count(rows, "row", "rows"), out.display());
+        }
+        (None, true) => {
+            let coordinates: Vec<_> = (0..rows).map(|i| json!(row(&found, i))).collect();
+            output::json(&json!({ "run": opened.run.path(), "names": found.names, "coordinates": coordinates }))?;
+        }
+        (None, false) => {
+            let mut csv = Vec::new();
+            write_csv(&mut csv, rows, &found)?;
+            output::to_stdout(&String::from_utf8_lossy(&csv))?;
+        }
+        _ => {}
+    }
+    Ok(Exit::Success)
+}
+
+/// Coordinates of a row; none where there is no factor.
+fn row(found: &Coordinates, i: usize) -> &[f64] {
+    let width = found.names.len();
+    &found.values[i * width..(i + 1) * width]
+}
+
+/// `row,NAME…`: rows count from 1, numbers are written to the last digit.
+fn write_csv(out: &mut dyn Write, rows: usize, found: &Coordinates) -> Result<()> {
+    let mut line = String::from("row");
+    for name in &found.names {
+        let _ = write!(line, ",{}", output::csv_field(name));
+    }
+    writeln!(out, "{line}")?;
+    for i in 0..rows {
+        line.clear();
+        let _ = write!(line, "{}", i + 1);
+        for v in row(found, i) {
+            let _ = write!(line, ",{v}");
+        }
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
