@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{Desk, families, short};
+use common::{Desk, families, short, unsupervised};
 use serde_json::Value;
 use std::process::Stdio;
 
-/// The way from nothing to predictions, for every family there is.
+/// The way from nothing to predictions, for every family that predicts.
 #[test]
 fn from_simulated_data_to_predictions() {
-    for family in families() {
+    for family in families().filter(|f| !unsupervised(*f)) {
         let (name, short) = (family.name(), short(family));
         let desk = Desk::new();
         let said = desk.good(&format!("simulate {name} --rows 300 --seed 1 -o d.csv"));
@@ -45,6 +45,93 @@ fn from_simulated_data_to_predictions() {
         assert_eq!(said.out, file, "standard output gets what the file gets");
         assert!(desk.good("predict runs/a d.csv --quiet").err.is_empty());
     }
+}
+
+/// The way from nothing to coordinates, scores and neighbours, for every family of rows alone.
+#[test]
+fn from_simulated_data_to_coordinates() {
+    for family in families().filter(|f| unsupervised(*f)) {
+        let (name, short) = (family.name(), short(family));
+        let desk = Desk::new();
+        desk.good(&format!("simulate {name} --rows 120 --seed 1 -o d.csv"));
+        assert!(desk.text("d.csv").lines().next().unwrap().ends_with(",source"));
+        for option in ["--sources", "--source"] {
+            let said = desk.fitted(&format!("fit {name} d.csv {option} source --seed 3 --out runs/{option}{short}"));
+            for part in ["120 rows", "sources (", "seed 3", &format!("variegate transform runs/{option}")] {
+                assert!(said.err.contains(part), "`{part}` is missing:\n{}", said.err);
+            }
+        }
+        let run = "runs/--sources";
+        assert!(desk.good(&format!("summary {run}")).out.contains("complete"));
+        desk.bad(&format!("fit {name} d.csv --target source --out x"), 2, &["rows alone", "--ignore", "--sources"]);
+        desk.bad(&format!("fit {name} d.csv --source source --cv 3 --out x"), 2, &["--cv", "variegate score"]);
+        desk.bad(&format!("predict {run} d.csv"), 1, &["no target to predict", "variegate transform"]);
+        desk.bad(&format!("compare {run} --test d.csv"), 1, &["variegate score"]);
+
+        let said = desk.good(&format!("transform {run} d.csv -o c.csv"));
+        assert!(said.out.is_empty() && said.err.contains("120 rows"), "{}", said.err);
+        let file = desk.text("c.csv");
+        assert!(file.starts_with("row") && file.lines().count() == 121, "{file}");
+        let said = desk.good(&format!("transform {run} d.csv --sources source --quiet"));
+        assert_eq!(said.out, file, "standard output gets what the file gets");
+        assert!(said.err.is_empty());
+        let found = desk.good(&format!("transform {run} d.csv --json")).json();
+        assert_eq!(found["coordinates"].as_array().unwrap().len(), 120);
+        // what is said of a row depends on that row alone, and sources are told by name
+        let text = desk.text("d.csv");
+        let lines: Vec<&str> = text.lines().collect();
+        desk.write("few.csv", &format!("{}\n{}\n{}\n", lines[0], lines[7], lines[3]));
+        let few = desk.good(&format!("transform {run} few.csv")).out;
+        let cells = |text: &str, row: usize| text.lines().nth(row).unwrap().split_once(',').map(|c| c.1.to_string());
+        assert_eq!((cells(&few, 1), cells(&few, 2)), (cells(&file, 7), cells(&file, 3)));
+        let alone: String = lines.iter().map(|l| format!("{}\n", l.rsplit_once(',').unwrap().0)).collect();
+        desk.write("alone.csv", &alone);
+        assert_eq!(desk.good(&format!("transform {run} alone.csv")).out.lines().count(), 121, "rows of a new source");
+        desk.bad(&format!("transform {run} alone.csv --sources source"), 1, &["`source`"]);
+        desk.bad(&format!("transform {run} d.csv -o c.csv"), 1, &["c.csv", "--force"]);
+
+        desk.bad(&format!("score {run} few.csv"), 2, &["--completion", "--perplexity"]);
+        let said = desk.good(&format!("score {run} d.csv --completion -o rows.csv"));
+        assert!(said.out.contains("perplexity") && said.out.contains("\nall ") && said.out.contains("seed 0"), "{}", said.out);
+        assert!(desk.text("rows.csv").starts_with("row,source,held_out_words,ln_probability,perplexity\n1,"));
+        let first = desk.good(&format!("score {run} d.csv --completion --json")).json();
+        let again = desk.good(&format!("score {run} d.csv --completion --json --seed 0")).json();
+        assert_eq!(first["perplexity"], again["perplexity"]);
+        assert!(first["perplexity"].as_f64().unwrap() < first["columns"].as_f64().unwrap(), "better than guessing");
+        assert_eq!(first["each"]["perplexity"].as_array().unwrap().len(), 120);
+        let effort = "--temperatures 10 --runs 4 --draws 3";
+        let said = desk.good(&format!("score {run} few.csv --perplexity {effort}"));
+        assert!(said.out.contains("-ln p a row") && said.out.contains("cannot be compared"), "{}", said.out);
+        let found = desk.good(&format!("score {run} few.csv --perplexity {effort} --json")).json();
+        assert!(found["log_ppd"].is_f64() && found["joint_ln_probability"].is_f64(), "{found}");
+
+        let said = desk.good(&format!("retrieve {run} few.csv -k 3"));
+        assert!(said.out.starts_with("query,rank,row,similarity\n1,1,"), "{}", said.out);
+        assert_eq!(said.out.lines().count(), 7);
+        assert!(said.err.contains("mean average precision over the first 3") && said.err.contains("relevant by source"), "{}", said.err);
+        let whole = desk.good(&format!("retrieve {run} few.csv --among d.csv -k all --json")).json();
+        assert_eq!(whole["found"][0]["rows"].as_array().unwrap().len(), 120);
+        assert_eq!(whole["scores"]["precision"].as_array().unwrap().len(), 120);
+        assert!(desk.good(&format!("retrieve {run} alone.csv -k 1 -o r.csv")).err.contains("--label COLUMN"));
+        desk.bad(&format!("retrieve {run} few.csv --label x.csv:y"), 2, &["--among-label"]);
+        std::fs::rename(desk.path("d.csv"), desk.path("e.csv")).unwrap();
+        desk.bad(&format!("retrieve {run} few.csv"), 1, &["d.csv", "--among FILE"]);
+    }
+}
+
+/// What predicts a target has no factors, and says so.
+#[test]
+fn classifiers_have_no_factors() {
+    let desk = Desk::new();
+    desk.good("simulate logistic --rows 40 --seed 2 -o d.csv");
+    desk.fitted("fit logistic d.csv --target label --seed 1 --out runs/a --chains 2 --warmup 20 --draws 20 --quiet");
+    for words in ["transform runs/a d.csv", "score runs/a d.csv --perplexity", "retrieve runs/a d.csv"] {
+        desk.bad(words, 1, &["d.csv", "`logistic` predicts a target", "use predict"]);
+    }
+    desk.write("counts.csv", "x1,x2,x3\n1,2,0\n");
+    desk.bad("score runs/a counts.csv --completion", 1, &["`logistic` predicts a target"]);
+    desk.bad("score runs/a d.csv --completion --perplexity", 2, &["cannot be used with"]);
+    desk.bad("retrieve runs/a d.csv -k 0", 2, &["-k", "at least 1"]);
 }
 
 /// Predictions find their columns by name, with or without the target, in another order and another format.
@@ -165,10 +252,24 @@ fn force_replaces_and_nothing_else_does() {
 #[test]
 fn help_is_complete_and_fits() {
     let desk = Desk::new();
-    let mut calls: Vec<String> =
-        ["", "fit", "resume", "predict", "summary", "compare", "simulate", "check", "models", "demo", "completions"]
-            .map(String::from)
-            .to_vec();
+    let mut calls: Vec<String> = [
+        "",
+        "fit",
+        "resume",
+        "predict",
+        "transform",
+        "score",
+        "retrieve",
+        "summary",
+        "compare",
+        "simulate",
+        "check",
+        "models",
+        "demo",
+        "completions",
+    ]
+    .map(String::from)
+    .to_vec();
     for family in families() {
         calls.extend(["fit", "simulate", "check"].map(|c| format!("{c} {}", family.name())));
     }
@@ -210,10 +311,15 @@ fn the_demonstration_shows_every_model() {
     assert!(last["structure"].is_string() && last["accuracy"].as_f64() > last["guessing"].as_f64(), "{last}");
     for (family, found) in families().zip(found["models"].as_array().unwrap()) {
         assert_eq!(found["model"], family.name());
-        assert!(found["accuracy"].as_f64().unwrap() > found["guessing"].as_f64().unwrap(), "{found}");
         let run = found["run"].as_str().unwrap();
         assert!(desk.good(&format!("summary {run}")).out.contains("complete"));
-        desk.good(&format!("predict {run} runs/demo-1/data/{}-test.csv --quiet", family.name()));
+        if unsupervised(family) {
+            assert!(found["perplexity"].as_f64().unwrap() < found["guessing"].as_f64().unwrap(), "{found}");
+            desk.good(&format!("transform {run} runs/demo-1/data/{}-test.csv --quiet", family.name()));
+        } else {
+            assert!(found["accuracy"].as_f64().unwrap() > found["guessing"].as_f64().unwrap(), "{found}");
+            desk.good(&format!("predict {run} runs/demo-1/data/{}-test.csv --quiet", family.name()));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Desk, Said, assert_same, families, kept, short};
+use common::{Desk, Said, assert_same, columns, families, kept, short};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use variegate::run::{Purpose, Stream, open01};
@@ -134,7 +134,8 @@ fn threads_do_not_change_a_bit() {
         desk.good(&format!("simulate {name} --rows 700 --seed 4 -o d.csv"));
         let run = |threads: u32| {
             let out = format!("on{threads}");
-            let words = format!("fit {name} d.csv --target label --out {out} --seed 9 --block-rows 32 --threads {threads} --quiet{short}");
+            let columns = columns(family);
+            let words = format!("fit {name} d.csv {columns} --out {out} --seed 9 --block-rows 32 --threads {threads} --quiet{short}");
             desk.fitted(&words);
             kept(&desk.path(&out))
         };

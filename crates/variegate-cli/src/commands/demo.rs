@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use variegate::data::{Dataset, Target, split};
 use variegate::model::{FAMILIES, Family, Posterior, family};
 use variegate::run::{Ending, Purpose, Stream};
+use variegate::score::completion;
 use variegate_io::read::{ColumnSpec, ReadOptions};
 
 use super::{fit, simulate};
@@ -111,16 +112,22 @@ struct Found {
     run: PathBuf,
     train: usize,
     held_out: usize,
-    accuracy: f64,
-    log_loss: f64,
+    scores: Held,
     /// Structure that was chosen, where several were compared.
     structure: Option<String>,
-    /// Accuracy of always saying the most frequent class.
-    guessing: f64,
     /// Names, true values and estimates, where the model tells them.
     weights: Vec<(String, f64, f64)>,
     converged: bool,
     seconds: f64,
+}
+
+/// How held-out rows were foretold.
+#[derive(Clone, Copy)]
+enum Held {
+    /// Their classes; guessing always says the most frequent one.
+    Classes { accuracy: f64, log_loss: f64, guessing: f64 },
+    /// The halves of them that were not shown; guessing gives each column its share in the rows of the fit.
+    Rows { perplexity: f64, guessing: f64 },
 }
 
 /// Simulates, sets rows aside, fits the rest, predicts those; nothing if the user stopped it.
@@ -128,10 +135,12 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     let (family, name) = (job.family, &job.name);
     let simulation = family.configure(&job.truth)?.simulate(ROWS, &job.data, seed)?;
     let mut rng = Stream::new(seed, 0, Purpose::Split).rng();
-    let Target::Classes(classes) = &simulation.data.target else {
-        bail!("{name} simulates no classes: the demonstration cannot show it");
+    let strata = match (&simulation.data.target, &simulation.data.sources) {
+        (Target::Classes(classes), _) => Some(&classes.codes),
+        (Target::None, sources) => sources.as_ref().map(|s| &s.codes),
+        _ => bail!("{name} simulates no classes: the demonstration cannot show it"),
     };
-    let parts = split::train_test(ROWS, HELD_OUT, Some(&classes.codes), &mut rng)?;
+    let parts = split::train_test(ROWS, HELD_OUT, strata.map(Vec::as_slice), &mut rng)?;
     let path = |part: &str| folder.join("data").join(format!("{name}-{part}.csv"));
     simulate::write_data(&path("train"), false, &simulation.data.subset(&parts.train))?;
     simulate::write_data(&path("test"), false, &simulation.data.subset(&parts.test))?;
@@ -139,12 +148,14 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
         eprintln!("{name}: {} simulated, {} of them held out", tables::count(ROWS, "row", "rows"), parts.test.len());
     }
 
-    let target = Some(ColumnSpec::column(simulate::TARGET));
+    let target = matches!(simulation.data.target, Target::Classes(_)).then(|| ColumnSpec::column(simulate::TARGET));
+    let sources = simulation.data.sources.as_ref().map(|_| ColumnSpec::column(simulate::SOURCES));
+    let reader = ReadOptions { target, sources, ..ReadOptions::default() };
     let request = fit::Request {
         family,
         settings: job.fit.clone(),
         data: path("train"),
-        reader: ReadOptions { target: target.clone(), ..ReadOptions::default() },
+        reader: reader.clone(),
         out: folder.join(name),
         force: false,
         seed,
@@ -155,21 +166,26 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     };
     let done = request.fit(false)?;
     let (Some(posterior), Ending::Complete) = (done.posterior, done.outcome.ending) else { return Ok(None) };
-    let reader = ReadOptions { target, known_classes: Some(posterior.classes().to_vec()), ..ReadOptions::default() };
-    let (test, _) = files::read_training(&path("test"), &reader)?;
-    let predicted = posterior.predict(&test, "")?;
-    let scores = Scores::of_classes(&predicted, &test, posterior.classes());
-    let Some(Scores::Classes(tally)) = scores else { bail!("the held-out rows have no classes") };
+    let scores = if posterior.predicts() {
+        let reader = ReadOptions { known_classes: Some(posterior.classes().to_vec()), ..reader };
+        let (test, _) = files::read_training(&path("test"), &reader)?;
+        let predicted = posterior.predict(&test, "")?;
+        let scores = Scores::of_classes(&predicted, &test, posterior.classes());
+        let Some(Scores::Classes(tally)) = scores else { bail!("the held-out rows have no classes") };
+        Held::Classes { accuracy: tally.accuracy(), log_loss: tally.log_loss(), guessing: guessing(&test) }
+    } else {
+        let (test, _) = files::read_training(&path("test"), &reader)?;
+        let (train, _) = files::read_training(&path("train"), &reader)?;
+        Held::Rows { perplexity: completion(posterior.as_ref(), &test, seed)?.perplexity(), guessing: by_shares(&train, &test) }
+    };
     let compared = posterior.selection().filter(|s| s.rows.len() > 1);
     Ok(Some(Found {
         family: family.name(),
         name: name.clone(),
         run: done.run.path().to_path_buf(),
         train: parts.train.len(),
-        guessing: guessing(&test),
-        held_out: tally.rows,
-        accuracy: tally.accuracy(),
-        log_loss: tally.log_loss(),
+        held_out: parts.test.len(),
+        scores,
         structure: compared.map(|s| s.rows[s.chosen].0.clone()),
         weights: weights(posterior.as_ref(), &simulation.truth),
         converged: posterior.summary().converged,
@@ -182,6 +198,18 @@ fn guessing(data: &Dataset<'_>) -> f64 {
         Target::Classes(c) => c.counts().into_iter().max().unwrap_or(0) as f64 / c.len().max(1) as f64,
         _ => 0.0,
     }
+}
+
+/// Perplexity of counts where each column has its share in other rows, with one more of everything so that nothing is impossible.
+fn by_shares(train: &Dataset<'_>, test: &Dataset<'_>) -> f64 {
+    let totals = |data: &Dataset<'_>, more: f64| {
+        let (x, mut sums) = (data.x.view(), vec![more; data.x.cols()]);
+        (0..data.rows()).for_each(|i| x.for_row(i, |j, v| sums[j] += v));
+        sums
+    };
+    let (seen, held) = (totals(train, 1.0), totals(test, 0.0));
+    let (all, words) = (seen.iter().sum::<f64>(), held.iter().sum::<f64>());
+    (-held.iter().zip(&seen).map(|(x, s)| x * (s / all).ln()).sum::<f64>() / words).exp()
 }
 
 /// True and estimated coefficients, class by class. Where every class has its own, only their differences are determined by the
@@ -220,20 +248,26 @@ fn flatten(value: &Value, out: &mut Vec<f64>) {
 }
 
 fn shown(found: &[Found]) -> String {
-    let mut table = Table::new(["model", "rows", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
+    let verdict = |f: &Found| [if f.converged { "yes" } else { "no" }.to_string(), format!("{:.1}", f.seconds)];
+    let begin = |f: &Found| [f.name.clone(), f.train.to_string(), f.held_out.to_string()];
+    let mut classes = Table::new(["model", "rows", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
+    let mut rows = Table::new(["model", "rows", "held out", "perplexity", "guessing", "converged", "seconds"]);
     for f in found {
-        table.row([
-            f.name.clone(),
-            f.train.to_string(),
-            f.held_out.to_string(),
-            format!("{:.3}", f.accuracy),
-            format!("{:.3}", f.guessing),
-            format!("{:.3}", f.log_loss),
-            if f.converged { "yes" } else { "no" }.to_string(),
-            format!("{:.1}", f.seconds),
-        ]);
+        match f.scores {
+            Held::Classes { accuracy, log_loss, guessing } => {
+                let figures = [accuracy, guessing, log_loss].map(|v| format!("{v:.3}"));
+                classes.row(begin(f).into_iter().chain(figures).chain(verdict(f)));
+            }
+            Held::Rows { perplexity, guessing } => {
+                let figures = [perplexity, guessing].map(tables::number);
+                rows.row(begin(f).into_iter().chain(figures).chain(verdict(f)));
+            }
+        }
     }
-    let mut text = table.render(tables::stdout_width());
+    let mut text = classes.render(tables::stdout_width());
+    if found.iter().any(|f| matches!(f.scores, Held::Rows { .. })) {
+        text += &format!("\n{}", rows.render(tables::stdout_width()));
+    }
     for (f, structure) in found.iter().filter_map(|f| Some((f, f.structure.as_ref()?))) {
         text += &format!("\n{}: chose the subclasses {structure}\n", f.name);
     }
@@ -251,19 +285,28 @@ impl Found {
     fn as_json(&self) -> Value {
         let weights: Vec<Value> =
             self.weights.iter().map(|(name, truth, found)| json!({ "name": name, "truth": truth, "found": found })).collect();
-        json!({
+        let mut value = json!({
             "model": self.family,
             "name": self.name,
             "structure": self.structure,
             "run": self.run,
             "rows": self.train,
             "held_out": self.held_out,
-            "accuracy": self.accuracy,
-            "guessing": self.guessing,
-            "log_loss": self.log_loss,
             "converged": self.converged,
             "seconds": self.seconds,
             "weights": weights,
-        })
+        });
+        match self.scores {
+            Held::Classes { accuracy, log_loss, guessing } => {
+                value["accuracy"] = json!(accuracy);
+                value["guessing"] = json!(guessing);
+                value["log_loss"] = json!(log_loss);
+            }
+            Held::Rows { perplexity, guessing } => {
+                value["perplexity"] = json!(perplexity);
+                value["guessing"] = json!(guessing);
+            }
+        }
+        value
     }
 }

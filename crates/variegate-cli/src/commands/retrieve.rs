@@ -4,12 +4,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::json;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use variegate::data::{Classes, Dataset, Target};
 use variegate::score::{Ranking, Retrieval};
+use variegate_io::read::ColumnSpec;
 
 use super::summary;
-use crate::exit::{Exit, Tone, say};
+use crate::exit::{Exit, Tone, Usage, say};
 use crate::files::Rows;
 use crate::opened::Opened;
 use crate::{files, options, output, tables};
@@ -132,8 +133,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 
 /// The rows to search, and their file.
 fn searched(opened: &Opened, matches: &ArgMatches) -> Result<(Dataset<'static>, PathBuf)> {
-    // a companion file belongs to the queries
-    let label = if matches.get_one::<String>("among-label").is_some() { "among-label" } else { "label" };
+    let label = match (matches.get_one::<String>("among-label"), matches.get_one::<String>("label")) {
+        (Some(_), _) => "among-label",
+        (None, Some(label)) if matches!(label.parse(), Ok(ColumnSpec::File { .. })) => {
+            let text = "--label names a file, which belongs to the queries: name that of the rows to search with --among-label";
+            return Err(Usage(text.into()).into());
+        }
+        _ => "label",
+    };
     let mut rows = Rows { options: ["among-sources", label], format: Some(matches) };
     if let Some(path) = matches.get_one::<PathBuf>("among") {
         return Ok((opened.read_as(path, &rows, matches)?, path.clone()));

@@ -106,6 +106,16 @@ pub fn families() -> impl Iterator<Item = &'static dyn Family> {
     FAMILIES.iter().copied()
 }
 
+/// Whether a family is fitted to rows alone.
+pub fn unsupervised(family: &dyn Family) -> bool {
+    family.configure(&Default::default()).unwrap().target().is_none()
+}
+
+/// How the columns of simulated data are told to `fit`.
+pub fn columns(family: &dyn Family) -> &'static str {
+    if unsupervised(family) { "--sources source" } else { "--target label" }
+}
+
 /// Everything that a run has computed, to the last bit: names and bits of draws, and the states of the chains.
 #[derive(PartialEq, Eq)]
 pub struct Kept {
