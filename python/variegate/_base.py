@@ -69,14 +69,15 @@ class FamilyEstimator(BaseEstimator):
         """Whether runs with these settings are runs of this estimator."""
         return all(settings.get(name) == value for name, value in cls._fixed.items())
 
-    def _fit(self, X, y, sample_weight, columns):
-        """Fit to validated rows and encoded targets."""
+    def _fit(self, X, y, sample_weight, columns, sources=None):
+        """Fit to validated rows and encoded targets and sources."""
         with follow(self.progress, type(self).__name__) as progress:
             self._model = _core.fit(
                 self._family,
                 self._settings(),
                 lend(X),
                 y,
+                sources=sources,
                 weights=sample_weight,
                 columns=columns,
                 seed=seed_of(self.random_state),

@@ -12,6 +12,8 @@ _Float = NDArray[np.float64]
 _Features: TypeAlias = _Float | tuple[NDArray[np.uint64], NDArray[np.uint32], _Float, int]
 # positions and names of classes, or a C-contiguous matrix of real outcomes
 _Outcomes: TypeAlias = tuple[NDArray[np.uint32], Sequence[str]] | _Float
+# positions and names of the sources of rows
+_Sources: TypeAlias = tuple[NDArray[np.uint32], Sequence[str]]
 # chain, sweeps, total, warm_up, finished, objective, components
 _ChainProgress: TypeAlias = tuple[int, int, int, bool, bool, float, int]
 
@@ -40,6 +42,12 @@ class _RealPrediction(TypedDict):
     quantiles: list[_Float]
     ln_density: _Float | None
 
+class _HeldOut(TypedDict):
+    ln_probability: _Float
+    error: _Float
+    effective: _Float
+    joint: float
+
 class _Selection(TypedDict):
     headings: list[str]
     rows: list[tuple[str, list[float | None]]]
@@ -55,8 +63,9 @@ def fit(
     family: str,
     settings: dict[str, Any],
     x: _Features,
-    y: _Outcomes,
+    y: _Outcomes | None = None,
     *,
+    sources: _Sources | None = None,
     weights: _Float | None = None,
     columns: Sequence[str] = ...,
     seed: int = 0,
@@ -91,6 +100,28 @@ class FittedModel:
     ) -> _RealPrediction: ...
     def responsibilities(self, x: _Features, y: _Outcomes | None = None) -> tuple[list[str], _Float]: ...
     def together(self, x: _Features) -> _Float: ...
+    @property
+    def sources(self) -> list[str]: ...
+    def transform(self, x: _Features, sources: _Sources | None = None) -> tuple[list[str], _Float]: ...
+    def held_out(
+        self,
+        x: _Features,
+        sources: _Sources | None = None,
+        *,
+        temperatures: int = 50,
+        runs: int = 20,
+        draws: int = 20,
+    ) -> _HeldOut: ...
+    def complete(self, x: _Features, exposure: float, sources: _Sources | None = None) -> _Float: ...
+    def completion(self, x: _Features, seed: int, sources: _Sources | None = None) -> tuple[_Float, _Float]: ...
+    def retrieve(
+        self,
+        queries: _Features,
+        among: _Features,
+        most: int,
+        query_sources: _Sources | None = None,
+        among_sources: _Sources | None = None,
+    ) -> tuple[NDArray[np.int64], _Float]: ...
     def selection(self) -> _Selection | None: ...
     def summary(self) -> _Summary: ...
     def arrays(self) -> dict[str, _Float]: ...

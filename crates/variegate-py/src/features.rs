@@ -1,9 +1,9 @@
-//! Rows that NumPy and SciPy lend, without a copy of any value, and what is to be predicted of them.
+//! Rows that NumPy and SciPy lend, without a copy of any value, where they come from, and what is to be predicted of them.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use variegate::data::{Classes, Matrix, Target};
+use variegate::data::{Classes, Dataset, Matrix, Target};
 
 /// Features as Python hands them over: a C-contiguous matrix, or the parts of a CSR matrix (row offsets, columns, values, number
 /// of columns).
@@ -33,6 +33,19 @@ impl Features<'_> {
             },
         })
     }
+}
+
+/// Sources of rows as Python hands them over: positions and names.
+pub type Sources<'py> = (PyReadonlyArray1<'py, u32>, Vec<String>);
+
+/// Rows with their sources, as far as these are known.
+pub fn with_sources<'a>(x: &'a Features<'_>, sources: Option<Sources<'_>>) -> PyResult<Dataset<'a>> {
+    Ok(Dataset { sources: sources.map(classes).transpose()?, ..Dataset::new(x.matrix()?) })
+}
+
+/// A copy of positions and names, as the library keeps it.
+pub fn classes((codes, names): Sources<'_>) -> PyResult<Classes> {
+    Ok(Classes { codes: codes.as_slice()?.to_vec(), names })
 }
 
 /// Targets as Python hands them over: positions of classes and their names, or a C-contiguous matrix of real outcomes, one row a row.

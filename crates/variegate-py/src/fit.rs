@@ -5,12 +5,12 @@ use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use variegate::data::Dataset;
+use variegate::data::{Dataset, Target};
 use variegate::model::{self, Model, Posterior, RunSettings};
 use variegate::run::Observer;
 
 use crate::error::raise;
-use crate::features::{Features, Outcomes};
+use crate::features::{Features, Outcomes, Sources, classes};
 use crate::fitted::{FittedModel, Trace, trace_of};
 use crate::folder::{self, FolderError};
 use crate::settings::{from_python, settings_to_python};
@@ -27,18 +27,20 @@ pub struct Outcome {
 /// Fits a model family.
 ///
 /// `x` is a C-contiguous float64 matrix or a tuple (indptr, indices, values, n_columns) of uint64, uint32 and float64 arrays; `y` a tuple
-/// of positions (uint32) and names of classes, or a float64 matrix of real outcomes, as the settings ask. The interpreter is released during the fit; `progress` is called a few times a second with a list of
-/// (chain, sweeps, total, warm_up, finished, objective, components). With `out` the run is kept in that folder, and gone on with if
+/// of positions (uint32) and names of classes, or a float64 matrix of real outcomes, as the settings ask, or None for a model of the rows
+/// alone; `sources` a tuple of positions and names of the rows' sources. The interpreter is released during the fit; `progress` is called
+/// a few times a second with a list of (chain, sweeps, total, warm_up, finished, objective, components). With `out` the run is kept in that folder, and gone on with if
 /// it is there already; `free_seed` lets it keep its own seed then.
 #[pyfunction]
-#[pyo3(signature = (family, settings, x, y, *, weights=None, columns=Vec::new(), seed=0, free_seed=false, threads=0,
+#[pyo3(signature = (family, settings, x, y=None, *, sources=None, weights=None, columns=Vec::new(), seed=0, free_seed=false, threads=0,
                     block_rows=None, out=None, progress=None))]
 pub fn fit(
     py: Python<'_>,
     family: &str,
     settings: &Bound<'_, PyDict>,
     x: Features<'_>,
-    y: Outcomes<'_>,
+    y: Option<Outcomes<'_>>,
+    sources: Option<Sources<'_>>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     columns: Vec<String>,
     seed: u64,
@@ -53,8 +55,8 @@ pub fn fit(
     let data = Dataset {
         x: x.matrix()?,
         columns,
-        target: y.target()?,
-        sources: None,
+        target: y.map_or(Ok(Target::None), |y| y.target())?,
+        sources: sources.map(classes).transpose()?,
         weights: weights.map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?,
     };
     let run = RunSettings { seed, threads, block_rows, ..RunSettings::default() };

@@ -6,11 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::OnceLock;
 use variegate::data::{DataError, Dataset, Matrix, Target};
-use variegate::model::{self, Posterior, Summary};
+use variegate::model::{self, HeldOutEffort, Posterior, Summary};
 use variegate::run::Report;
+use variegate::score::completion;
 
 use crate::error::raise;
-use crate::features::{Features, Outcomes};
+use crate::features::{Features, Outcomes, Sources, with_sources};
 use crate::fit::Outcome;
 
 /// Named figures of every sweep of a chain: `sweep`, `objective`, and what else the program reports.
@@ -149,6 +150,96 @@ impl FittedModel {
         array(py, &[data.rows(), data.rows()], found)
     }
 
+    /// Names of the sources; empty if rows had none.
+    #[getter]
+    fn sources(&self) -> Vec<String> {
+        self.posterior.sources().to_vec()
+    }
+
+    /// Names of factors, and the coordinates of each row in their space.
+    #[pyo3(signature = (x, sources=None))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        sources: Option<Sources<'_>>,
+    ) -> PyResult<(Vec<String>, Bound<'py, PyArrayDyn<f64>>)> {
+        let data = with_sources(&x, sources)?;
+        let found = py.detach(|| self.posterior.transform(&data)).map_err(raise)?;
+        let shape = [data.rows(), found.names.len()];
+        Ok((found.names, array(py, &shape, found.values)?))
+    }
+
+    /// Log probability of held-out rows: `ln_probability`, `error` and `effective` of each, and `joint` of all together.
+    #[pyo3(signature = (x, sources=None, *, temperatures=50, runs=20, draws=20))]
+    fn held_out<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        sources: Option<Sources<'_>>,
+        temperatures: usize,
+        runs: usize,
+        draws: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let data = with_sources(&x, sources)?;
+        let effort = HeldOutEffort { temperatures, runs, draws };
+        let found = py.detach(|| effort.check().and_then(|()| self.posterior.held_out(&data, &effort))).map_err(raise)?;
+        let out = PyDict::new(py);
+        out.set_item("ln_probability", PyArray1::from_vec(py, found.ln_probability))?;
+        out.set_item("error", PyArray1::from_vec(py, found.error))?;
+        out.set_item("effective", PyArray1::from_vec(py, found.effective))?;
+        out.set_item("joint", found.joint)?;
+        Ok(out)
+    }
+
+    /// Distribution over columns of what is still to come of each row, of which a share `exposure` was seen.
+    #[pyo3(signature = (x, exposure, sources=None))]
+    fn complete<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        exposure: f64,
+        sources: Option<Sources<'_>>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let data = with_sources(&x, sources)?;
+        let found = py.detach(|| self.posterior.complete(&data, exposure)).map_err(raise)?;
+        array(py, &[data.rows(), data.x.cols()], found)
+    }
+
+    /// Document completion: counts that were held back of each row, and their log probability.
+    #[pyo3(signature = (x, seed, sources=None))]
+    fn completion<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        seed: u64,
+        sources: Option<Sources<'_>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let data = with_sources(&x, sources)?;
+        let found = py.detach(|| completion(self.posterior.as_ref(), &data, seed)).map_err(raise)?;
+        Ok((PyArray1::from_vec(py, found.held), PyArray1::from_vec(py, found.ln_probability)))
+    }
+
+    /// Places and similarities of the `most` rows of `among` that are most like each query, best first.
+    #[pyo3(signature = (queries, among, most, query_sources=None, among_sources=None))]
+    fn retrieve<'py>(
+        &self,
+        py: Python<'py>,
+        queries: Features<'_>,
+        among: Features<'_>,
+        most: usize,
+        query_sources: Option<Sources<'_>>,
+        among_sources: Option<Sources<'_>>,
+    ) -> PyResult<(Bound<'py, PyArrayDyn<i64>>, Bound<'py, PyArrayDyn<f64>>)> {
+        let (queries, among) = (with_sources(&queries, query_sources)?, with_sources(&among, among_sources)?);
+        let most = most.min(among.rows());
+        let found = py.detach(|| self.posterior.retrieve(&queries, &among, most)).map_err(raise)?;
+        let shape = [queries.rows(), most];
+        let places = found.iter().flatten().map(|f| f.0 as i64).collect();
+        let likeness = found.iter().flatten().map(|f| f.1).collect();
+        Ok((PyArray1::from_vec(py, places).reshape(&shape[..])?, array(py, &shape, likeness)?))
+    }
+
     /// The structures that were compared, or None: `headings`, `rows` (name and figures, None where unknown), `chosen` (its place),
     /// `criterion`, `reason`.
     fn selection<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
@@ -222,6 +313,7 @@ impl FittedModel {
 
     fn __repr__(&self) -> String {
         let predicted = match self.posterior.outputs() {
+            0 if !self.posterior.predicts() => format!("{} sources", self.posterior.sources().len()),
             0 => format!("{} classes", self.posterior.classes().len()),
             outputs => format!("{outputs} outcomes"),
         };

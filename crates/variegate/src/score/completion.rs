@@ -7,7 +7,7 @@
 
 use rand_distr::{Binomial, Distribution};
 
-use crate::data::{Dataset, Matrix};
+use crate::data::{Dataset, Matrix, Needs};
 use crate::model::Posterior;
 use crate::run::{Purpose, Stream};
 use crate::{Error, Result};
@@ -53,8 +53,7 @@ impl Completion {
 /// probabilities of all columns never lie in memory for many rows.
 pub fn completion(posterior: &dyn Posterior, data: &Dataset<'_>, seed: u64) -> Result<Completion> {
     data.x.check_structure()?;
-    data.check_finite(false)?;
-    data.check_counts()?;
+    data.check_features(Needs { counts: true, ..Needs::FEATURES })?;
     let (rows, cols) = (data.rows(), data.x.cols());
     let panel = (MOST / cols.max(1)).max(1);
     let mut all = Completion { held: Vec::with_capacity(rows), ln_probability: Vec::with_capacity(rows) };
