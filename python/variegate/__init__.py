@@ -7,6 +7,7 @@ where they are installed, and imported only when they are needed.
 from . import diagnostics
 from ._core import __version__
 from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
+from ._factors import HeldOut, SharedFactorModel
 from ._logistic import BayesianLogisticRegression
 from ._posterior import Posterior
 from ._regression import MixtureOfExpertsRegressor, PredictiveDistribution
@@ -16,12 +17,14 @@ from ._summary import Summary
 
 __all__ = [
     "BayesianLogisticRegression",
+    "HeldOut",
     "HierarchicalMixtureOfExpertsClassifier",
     "MixtureOfExpertsClassifier",
     "MixtureOfExpertsRegressor",
     "MultimodalSoftmaxClassifier",
     "Posterior",
     "PredictiveDistribution",
+    "SharedFactorModel",
     "SoftmaxClassifier",
     "Summary",
     "__version__",

@@ -2,6 +2,7 @@
 
 from . import _core
 from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
+from ._factors import SharedFactorModel
 from ._logistic import BayesianLogisticRegression
 from ._regression import MixtureOfExpertsRegressor
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
@@ -14,6 +15,7 @@ _ESTIMATORS = (
     MixtureOfExpertsClassifier,
     HierarchicalMixtureOfExpertsClassifier,
     SoftmaxClassifier,
+    SharedFactorModel,
 )
 
 
@@ -28,8 +30,9 @@ def load_run(path):
     Returns
     -------
     estimator
-        A fitted estimator, ready to predict. A run keeps the names of its classes, so `classes_` are strings. A
-        transformer that was given as `input_map` is not part of a run: apply it to the rows first.
+        A fitted estimator, ready to predict. A run keeps the names of its classes and sources, so `classes_` and
+        `sources_` are strings. A transformer that was given as `input_map` is not part of a run: apply it to the rows
+        first.
     """
     model, settings = _core.read_run(path)
     [kind, *_] = [e for e in _ESTIMATORS if e._reads(model.family) and e._opens(settings)]

@@ -1,0 +1,430 @@
+"""Factors that several data sources share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from ._base import FamilyEstimator
+from ._inputs import count, lend, seed_of
+from ._posterior import Posterior, log_joint_trace
+from ._sources import as_array, distinct, encode, is_several, stack
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Log probability of rows that a model has not seen.
+
+    Attributes
+    ----------
+    ln_probability : ndarray of shape (n_samples,)
+        Log probability of each row, averaged over the draws; a log density where the likelihood is Gaussian.
+    error : ndarray of shape (n_samples,)
+        Its Monte Carlo standard error.
+    effective : ndarray of shape (n_samples,)
+        Effective number of annealed runs behind it.
+    joint : float
+        Log probability of all rows together: the mean over the draws of the product over the rows.
+    """
+
+    ln_probability: np.ndarray
+    error: np.ndarray
+    effective: np.ndarray
+    joint: float
+
+    @property
+    def log_ppd(self):
+        """Mean of minus the log probability of a row, in nats."""
+        return -float(np.mean(self.ln_probability))
+
+
+class SharedFactorModel(TransformerMixin, FamilyEstimator):
+    """Factors that several data sources share: nonparametric hierarchical factor analysis.
+
+    Several sources (journal sections, hospitals, shops) describe different items by the same columns. Every row is a
+    sparse combination of factors, whose number is not given but learned; each source has its own probability of using
+    each factor, and the sources borrow these from one another (a restricted hierarchical beta process). A source with
+    few rows takes factors from the others without being forced to. Counts have gamma factors and a Poisson likelihood,
+    real numbers Gaussian ones. Draws are from the exact posterior by Markov chains, in parallel over rows.
+
+    Parameters
+    ----------
+    likelihood : {"poisson", "gaussian"}, default="poisson"
+        Law of the data: counts or real numbers.
+    sampler : {"parallel", "rowslice", "slice"}, default="parallel"
+        How the posterior is sampled; all have the same posterior.
+    mass : float, default=1.0
+        Factors of a row that the prior expects; with `learn_mass` the mean of its prior.
+    learn_mass : bool, default=False
+        Whether the mass is learned.
+    concentration_shape, concentration_rate : float, default=1.0
+        Gamma prior of each source's concentration: how closely it follows what the sources have in common.
+    atom_shape : float, default=0.3
+        Shape of the gamma prior of the entries of factors of counts; below 1 they are sparse.
+    weight_shape : float, default=1.0
+        Shape of the gamma prior of the weights of factors of counts.
+    scale_shape, scale_rate : float, default=1.0
+        Gamma prior of the rates of counts, or of the precisions of real numbers.
+    background_shape : float, default=1.0
+        Shape of the gamma prior of each source's background rate of counts.
+    background_rate : float or None, default=None
+        Rate of that prior; None is ten over the mean count.
+    center : bool, default=True
+        Whether the mean of each column in each source is taken off first, with likelihood "gaussian".
+    missing : bool, default=False
+        Whether entries may be missing (NaN), to be drawn with the rest, with likelihood "gaussian".
+    split_merge : int, default=20
+        Attempts to split or merge factors in a sweep.
+    birth_rows : float, default=60.0
+        Rows that may bear or lose a factor of their own in a sweep, on average, with sampler "parallel".
+    max_factors : int, default=0
+        Most factors; 0 chooses by the size of the data.
+    n_chains : int, default=2
+        Independent chains.
+    n_warmup : int, default=200
+        Sweeps of each chain before its first draw.
+    n_draws : int, default=100
+        Draws kept of each chain.
+    thin : int, default=5
+        Sweeps for each draw that is kept.
+    random_state : int, RandomState or None, default=None
+        Seed of every random number.
+    threads : int or None, default=None
+        Threads to use; None takes all there are. Results do not depend on it.
+    block_rows : int or None, default=None
+        Rows that are worked on together; other values give other draws. None chooses by the number of columns.
+    out : str, path or None, default=None
+        Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit
+        that was stopped goes on there if it is called again with the same data and settings; a finished one is read.
+    progress : bool or "auto", default="auto"
+        Whether tqdm draws a progress bar; "auto" does so in a terminal or a notebook.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_factors_, n_features)
+        The factors of the reference draw, averaged over the draws that have them too; each sums to one (counts) or has
+        length one (real numbers).
+    sharing_ : ndarray of shape (n_sources, n_factors_)
+        Probability that each source uses each factor.
+    mass_ : ndarray of shape (n_sources, n_factors_)
+        Share of what was fitted in each source that each factor carries.
+    shared_ : ndarray of shape (n_sources, n_sources)
+        Expected number of factors that both of two sources use; on the diagonal, that one uses.
+    sources_ : ndarray of shape (n_sources,)
+        The sources, of the type their labels have.
+    n_factors_ : int
+        Number of factors of the reference draw.
+    n_factors_draws_ : ndarray of shape (n_chains * n_draws,)
+        Number of factors in each draw, of all chains one after the other.
+    posterior_ : Posterior
+        The draws as arrays (chain, draw, ...): `n_factors`, `log_joint`, `mass`, `concentration`... Factors themselves
+        have no fixed order from draw to draw.
+    log_joint_trace_ : ndarray of shape (n_chains, n_iter_)
+        Log joint density of every sweep, warm-up included.
+    n_iter_ : int
+        Sweeps of each chain.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they had any.
+
+    Notes
+    -----
+    Rows of a source that the fit has not seen, and rows without a source where the fit had several, are rows of a new
+    source. `score` and `held_out` are probabilities of bags of counts: they compare models of this kind, and not with
+    the perplexity of a topic model, which is that of a sequence of words. `perplexity` is document completion, by which
+    any models of counts can be compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from variegate import SharedFactorModel
+    >>> rng = np.random.default_rng(0)
+    >>> factors = np.kron(np.eye(3), np.ones(4))
+    >>> used = {"a": [0, 1], "b": [1, 2]}
+    >>> sources = np.repeat(["a", "b"], 40)
+    >>> weights = np.zeros((80, 3))
+    >>> for row, source in enumerate(sources):
+    ...     weights[row, used[source]] = rng.gamma(1.0, 5.0, size=2)
+    >>> X = rng.poisson(weights @ factors + 0.1)
+    >>> model = SharedFactorModel(n_warmup=50, n_draws=20, random_state=1).fit(X, sources=sources)
+    >>> model.transform(X, sources=sources).shape == (80, model.n_factors_)
+    True
+    >>> model.sources_.tolist()
+    ['a', 'b']
+    """
+
+    _family = "factors"
+
+    def __init__(
+        self,
+        *,
+        likelihood="poisson",
+        sampler="parallel",
+        mass=1.0,
+        learn_mass=False,
+        concentration_shape=1.0,
+        concentration_rate=1.0,
+        atom_shape=0.3,
+        weight_shape=1.0,
+        scale_shape=1.0,
+        scale_rate=1.0,
+        background_shape=1.0,
+        background_rate=None,
+        center=True,
+        missing=False,
+        split_merge=20,
+        birth_rows=60.0,
+        max_factors=0,
+        n_chains=2,
+        n_warmup=200,
+        n_draws=100,
+        thin=5,
+        random_state=None,
+        threads=None,
+        block_rows=None,
+        out=None,
+        progress="auto",
+    ):
+        self._store(locals())
+
+    def fit(self, X, y=None, sources=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows. A C-contiguous float64 array and a CSR matrix are used in place, without a copy. A list of matrices
+            has one a source.
+        y : ignored
+            Not used: there is nothing to predict.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from: labels of any hashable type. With a list of matrices, one label a matrix (None
+            counts them from 0). None takes all rows as one source.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        known = None
+        if is_several(X):
+            X, sources, known = stack(X, sources)
+        X = self._validated(X, reset=True)
+        if sources is None:
+            self._labels, given = None, None
+        else:
+            # a list of matrices names its sources in the order that its user gave them
+            self._labels = distinct(sources) if known is None else known
+            given = encode(sources, self._labels, X.shape[0])
+        return self._fit(X, None, None, list(getattr(self, "feature_names_in_", [])), given)
+
+    def _validated(self, X, reset):
+        finite = "allow-nan" if self.missing is True else True
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset, ensure_all_finite=finite
+        )
+
+    def _open(self, model):
+        self._labels = None
+        super()._open(model)
+
+    def _read(self):
+        arrays = self._model.arrays()
+        self.sources_ = as_array(self._model.sources if self._labels is None else self._labels)
+        for name in ("components", "sharing", "mass", "shared", "n_factors_draws"):
+            setattr(self, f"{name}_", arrays[name])
+        self.n_factors_ = self.components_.shape[0]
+        self.posterior_ = Posterior(self._model)
+        self.log_joint_trace_ = log_joint_trace([chain["objective"] for chain in self._model.trace()])
+        self.n_iter_ = self.log_joint_trace_.shape[1]
+        return arrays
+
+    def _asked(self, X, sources):
+        """Rows to say something about and their sources, as the model takes them."""
+        check_is_fitted(self)
+        if is_several(X):
+            if sources is None and len(X) != len(self.sources_):
+                known = len(self.sources_)
+                raise ValueError(f"there are {len(X)} matrices, but {known} sources: name that of each with `sources`")
+            X, sources, _ = stack(X, self.sources_ if sources is None else sources)
+        X = self._validated(X, reset=False)
+        return lend(X), None if sources is None else encode(sources, self.sources_.tolist(), X.shape[0])
+
+    def _coordinates(self, X, sources):
+        return self._model.transform(*self._asked(X, sources))[1]
+
+    def transform(self, X, sources=None):
+        """Coordinates of rows in the space of factors.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows. What is said of a row depends on that row and its source alone.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from. With a list of matrices, one label a matrix (None takes `sources_`).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_factors_)
+            How much of each factor is in each row, on average over the posterior.
+        """
+        return self._coordinates(X, sources)
+
+    def fit_transform(self, X, y=None, sources=None):
+        """Fit the model and give the coordinates of the same rows; see `fit` and `transform`."""
+        return self.fit(X, y, sources)._coordinates(X, sources)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the factors.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Checked against the columns of the fit, and not used.
+
+        Returns
+        -------
+        ndarray of str
+            One name a factor.
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
+        no_row = np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0), self._model.width
+        return np.asarray(self._model.transform(no_row)[0], dtype=object)
+
+    def held_out(self, X, sources=None, *, temperatures=50, runs=20, draws=20):
+        """Log probability of rows that the fit has not seen, by annealed importance sampling.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from.
+        temperatures : int, default=50
+            Temperatures between prior and posterior of a row.
+        runs : int, default=20
+            Annealed runs of each row and draw.
+        draws : int, default=20
+            Draws of the posterior to average over, at most.
+
+        Returns
+        -------
+        HeldOut
+            With `ln_probability`, `error` and `effective` of each row, `joint` of all of them, and `log_ppd`.
+        """
+        rows, given = self._asked(X, sources)
+        effort = {"temperatures": temperatures, "runs": runs, "draws": draws}
+        effort = {name: count(name, value, 1) for name, value in effort.items()}
+        return HeldOut(**self._model.held_out(rows, given, **effort))
+
+    def score_samples(self, X, sources=None):
+        """Log probability of each row; see `held_out`, which also tells how exact it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log probabilities, in nats.
+        """
+        return self.held_out(X, sources).ln_probability
+
+    def score(self, X, y=None, sources=None):
+        """Mean log probability of a row; see `held_out`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows.
+        y : ignored
+            Not used.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from.
+
+        Returns
+        -------
+        float
+            In nats a row; larger is better.
+        """
+        return float(np.mean(self.score_samples(X, sources)))
+
+    def complete(self, X, sources=None, exposure=0.5):
+        """Distribution over columns of what is still to come of each row, given a part of it. For counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            The part of each row that was seen.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from.
+        exposure : float, default=0.5
+            Share of the whole row that was seen.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Probabilities; rows sum to one.
+        """
+        rows, given = self._asked(X, sources)
+        return self._model.complete(rows, float(exposure), given)
+
+    def perplexity(self, X, sources=None, random_state=0):
+        """Document-completion perplexity: half of each row's counts is shown, the other half is to be foretold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows of counts.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from.
+        random_state : int, RandomState or None, default=0
+            Seed of the halves. The same one splits the same rows alike for every model.
+
+        Returns
+        -------
+        float
+            Smaller is better; guessing has the number of columns.
+        """
+        rows, given = self._asked(X, sources)
+        held, ln_probability = self._model.completion(rows, seed_of(random_state), given)
+        with np.errstate(invalid="ignore"):  # rows without a count
+            return float(np.exp(-np.divide(ln_probability.sum(), held.sum())))
+
+    def retrieve(self, Q, X, k=None, *, query_sources=None, sources=None):
+        """Rows that are most like others: by the cosine of their coordinates, averaged over the draws.
+
+        Parameters
+        ----------
+        Q : {array-like, sparse matrix} of shape (n_queries, n_features), or a list of these
+            Queries.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows to search.
+        k : int or None, default=None
+            Rows to find for each query; None ranks all.
+        query_sources, sources : array-like, default=None
+            Where queries and rows come from.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_queries, k)
+            Places in X, the most like first; of equals the first comes first.
+        similarity : ndarray of shape (n_queries, k)
+            Their similarities.
+        """
+        most = 2**32 if k is None else count("k", k, 1)
+        (queries, of_queries), (among, of_rows) = self._asked(Q, query_sources), self._asked(X, sources)
+        return self._model.retrieve(queries, among, most, of_queries, of_rows)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.likelihood == "poisson"
+        tags.input_tags.allow_nan = self.missing is True
+        return tags
