@@ -4,6 +4,7 @@
 
 mod clock;
 mod experts;
+mod factors;
 mod logistic;
 mod matmul;
 mod polya_gamma;
@@ -49,8 +50,11 @@ fn main() -> Result<()> {
         "softmax" => softmax::run(&options)?,
         "structures" => structures::run(&options)?,
         "experts" => experts::run(&options)?,
+        "factors" => factors::run(&options)?,
         _ => {
-            bail!("there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures or experts")
+            bail!(
+                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts or factors"
+            )
         }
     };
     println!("{figures}");

@@ -107,7 +107,8 @@ impl Hat {
                 4.0_f64.ln() - crate::special::log_sum_exp(&[ln_alpha, ln_p])
             } else {
                 // arcosh(1 + 1/alpha)
-                let flat = if alpha > 1e-16 { (1.0 + (1.0 + (1.0 + 2.0 * alpha).sqrt()) / alpha).ln() } else { 2.0_f64.ln() - 2.0 * root.ln() };
+                let flat =
+                    if alpha > 1e-16 { (1.0 + (1.0 + (1.0 + 2.0 * alpha).sqrt()) / alpha).ln() } else { 2.0_f64.ln() - 2.0 * root.ln() };
                 flat.min(1.0 / p)
             }
         };
@@ -126,7 +127,8 @@ impl Hat {
                 (u - self.left, 0.0)
             } else {
                 let fallen = exponential(rng);
-                let y = if u < flat + self.left_tail { -self.left - fallen * self.left_tail } else { self.right + fallen * self.right_tail };
+                let y =
+                    if u < flat + self.left_tail { -self.left - fallen * self.left_tail } else { self.right + fallen * self.right_tail };
                 (y, fallen)
             };
             if exponential(rng) >= drop(self.p, self.root, y).0 - ceiling {
@@ -209,7 +211,8 @@ mod tests {
             let logs: Vec<f64> = draws(&law, 20_000, 50 + i as u64).iter().map(|x| x.ln()).collect();
             check_ks(&format!("GIG({p}, {a}, {b})"), &logs, ln_pdf, f64::NEG_INFINITY, f64::INFINITY, 200);
             let (x, other) = (mode, mode * 1.1);
-            let gap = law.ln_pdf_unnormalised(other) + other.ln() - law.ln_pdf_unnormalised(x) - x.ln() - ln_pdf(other.ln()) + ln_pdf(x.ln());
+            let gap =
+                law.ln_pdf_unnormalised(other) + other.ln() - law.ln_pdf_unnormalised(x) - x.ln() - ln_pdf(other.ln()) + ln_pdf(x.ln());
             assert!(gap.abs() < 1e-9 * (1.0 + p.abs() + (a * b).sqrt()), "GIG({p}, {a}, {b}): {gap}");
         }
     }

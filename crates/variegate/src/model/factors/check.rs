@@ -154,8 +154,24 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
 
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = [
-            "atoms", "atoms²", "ones", "shared", "private", "in row 1", "weights of row 1", "Σ ln(1+|w|)", "Σ ln(1+|φ|)", "Σ b", "ln mass",
-            "atoms × ln mass", "ln concentration 1", "atoms × ln concentration 1", "ln likelihood / 10", "ln(1+|x|)", "|Σ φw| of row 1", "ln(1+|x|) × ones",
+            "atoms",
+            "no atoms",
+            "ones",
+            "shared",
+            "private",
+            "in row 1",
+            "weights of row 1",
+            "Σ ln(1+|w|)",
+            "Σ ln(1+|φ|)",
+            "Σ b",
+            "ln mass",
+            "ln(1+atoms) × ln mass",
+            "ln concentration 1",
+            "ln(1+atoms) × ln concentration 1",
+            "ln likelihood / 10",
+            "ln(1+|x|)",
+            "|Σ φw| of row 1",
+            "ln(1+|x|) × ln(1+ones)",
             "largest w",
         ]
         .map(String::from)
@@ -185,7 +201,7 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         let first = mix(state, &unknowns.rows[0], width);
         out.extend([
             atoms,
-            atoms * atoms,
+            f64::from(u8::from(atoms == 0.0)),
             ones,
             shared,
             (0..state.atoms.len()).filter(|&k| total(k) == 1).count() as f64,
@@ -195,13 +211,13 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
             state.atoms.phi.iter().map(|&v| soft(v)).sum(),
             state.atoms.weight.iter().sum(),
             state.mass.ln(),
-            atoms * state.mass.ln(),
+            atoms.ln_1p() * state.mass.ln(),
             state.concentration[0].ln(),
-            atoms * state.concentration[0].ln(),
+            atoms.ln_1p() * state.concentration[0].ln(),
             ln_likelihood / 10.0,
             x_sum,
             first.iter().map(|&v| soft(v)).sum(),
-            x_sum * ones,
+            x_sum * ones.ln_1p(),
             unknowns.rows.iter().flatten().fold(0.0, |m, e| soft(e.1).max(m)),
         ]);
         for values in L::scale_values(&state.scales) {
@@ -225,7 +241,8 @@ impl Subject<super::counts::Counts> {
             first_atom: Some(vec![1.0, 0.5]),
             fixed: None,
         };
-        Self { likelihood, kind, rows, split_merge: 3, birth_rows: 3.0, governors: None }
+        let birth_rows = rows.iter().sum::<u64>() as f64;
+        Self { likelihood, kind, rows, split_merge: 3, birth_rows, governors: None }
     }
 }
 
@@ -235,6 +252,7 @@ impl Subject<super::gaussian::Gaussian> {
         let centre = super::gaussian::Centre { columns: 2, means: vec![0.0; 2 * (rows.len() + 1)], scale: 1.0, missing: false };
         let hyper = super::gaussian::Hyper { shape: 4.0, rate: 4.0, fixed: None };
         let likelihood = super::gaussian::Gaussian { centre, hyper };
-        Self { likelihood, kind, rows, split_merge: 3, birth_rows: 3.0, governors: None }
+        let birth_rows = rows.iter().sum::<u64>() as f64;
+        Self { likelihood, kind, rows, split_merge: 3, birth_rows, governors: None }
     }
 }

@@ -60,7 +60,12 @@ pub(super) fn write<L: Likelihood>(sampler: &Sampler<L>, state: &State<L::Scales
         let carried: Vec<f64> = (0..sources).map(|j| visited.carried[j * count + k]).collect();
         out.component(
             k,
-            &[("weight", &[visited.atoms.weight[k]]), ("uses", &uses), ("carried", &carried), ("phi", &visited.atoms.phi[k * width..][..width])],
+            &[
+                ("weight", &[visited.atoms.weight[k]]),
+                ("uses", &uses),
+                ("carried", &carried),
+                ("phi", &visited.atoms.phi[k * width..][..width]),
+            ],
         );
     }
 }
@@ -72,7 +77,8 @@ pub(super) fn read(chains: &[Piece], scales: [&str; 3], sources: usize) -> Resul
         let (scalars, components) = (&piece.draws.scalars, &piece.draws.components);
         let missing = |name: &str| Error::Unfit(format!("the draws of chain {} have no column `{name}`", piece.chain));
         let number = |name: &str| scalars.column(name, 0).ok_or_else(|| missing(name));
-        let vector = |name: &str, n: usize| (0..n).map(|i| scalars.column(name, i).ok_or_else(|| missing(name))).collect::<Result<Vec<_>>>();
+        let vector =
+            |name: &str, n: usize| (0..n).map(|i| scalars.column(name, i).ok_or_else(|| missing(name))).collect::<Result<Vec<_>>>();
         let (ln_joint, ln_likelihood, mass) = (number("log_joint")?, number("log_likelihood")?, number("mass")?);
         let concentration = vector("concentration", sources)?;
         let scale_columns = [vector(scales[0], 1)?, vector(scales[1], sources)?, vector(scales[2], sources)?];

@@ -19,7 +19,7 @@ mod draws;
 pub mod gaussian;
 mod generate;
 pub mod likelihood;
-mod matching;
+pub mod matching;
 mod posterior;
 mod report;
 pub mod sampler;
@@ -39,7 +39,7 @@ pub use settings::{LikelihoodKind, Settings};
 use serde_json::{Map, Value};
 
 use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
-use crate::check::{CheckReport, Effort, Progress};
+use crate::check::{CalibrationSettings, CheckReport, Effort, Progress};
 use crate::data::{Dataset, TargetKind};
 use crate::run::{AnyProgram, Piece, Schedule, state};
 use crate::{Error, Result};
@@ -101,6 +101,20 @@ pub struct FactorsModel {
     pub settings: Settings,
 }
 
+impl FactorsModel {
+    /// The sampler over counts, and what a user should know of the data.
+    pub fn counts(&self, data: &Dataset<'_>) -> Result<(Sampler<Counts>, Vec<String>)> {
+        let (schema, warnings) = Schema::of(data, &self.settings)?;
+        Ok((sampler_of(&self.settings, &schema, schema.counts(&self.settings)), warnings))
+    }
+
+    /// The sampler over real numbers.
+    pub fn gaussian(&self, data: &Dataset<'_>) -> Result<(Sampler<Gaussian>, Vec<String>)> {
+        let (schema, warnings) = Schema::of(data, &self.settings)?;
+        Ok((sampler_of(&self.settings, &schema, schema.gaussian(&self.settings)), warnings))
+    }
+}
+
 impl Model for FactorsModel {
     fn family(&self) -> &'static dyn Family {
         &Factors
@@ -135,6 +149,9 @@ impl Model for FactorsModel {
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
         let s = &self.settings;
         let rows = vec![2, 3];
+        // numbers of factors change slowly where there is little else to learn from: fewer draws, further apart
+        let calibration = CalibrationSettings { draws: 15, bins: 8, max_thin: 1000, ..effort.calibration.clone() };
+        let effort = &Effort { calibration, ..effort.clone() };
         match s.likelihood {
             LikelihoodKind::Poisson => crate::check::check(&check::Subject::small_counts(s.sampler, rows), effort, seed, progress),
             LikelihoodKind::Gaussian => crate::check::check(&check::Subject::small_gaussian(s.sampler, rows), effort, seed, progress),

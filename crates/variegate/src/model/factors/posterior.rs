@@ -81,8 +81,7 @@ impl FactorsPosterior {
             _ => Some(i),
         };
         let reference = (0..draws.len()).filter(|&i| draws[i].atoms() == mode).fold(None, better).unwrap_or(0);
-        let mut out =
-            Self { schema: schema.clone(), settings: settings.clone(), draws, lengths, figures, reference, same: Vec::new() };
+        let mut out = Self { schema: schema.clone(), settings: settings.clone(), draws, lengths, figures, reference, same: Vec::new() };
         let (width, first) = (out.schema.width, out.draws[reference].wide_phi());
         out.same = out.draws.par_iter().map(|d| same_atoms(&first, &d.wide_phi(), width)).collect();
         // the order of atoms means nothing: those that carry most come first
@@ -158,15 +157,27 @@ impl FactorsPosterior {
     }
 
     /// Mean coordinates of each row by one draw, in its own atoms.
-    fn coordinates<L: Likelihood>(&self, likelihood: &L, stage: &Stage<L>, sizes: &[f64], data: &Dataset<'_>, sources: &[u32]) -> Result<Vec<f64>> {
+    fn coordinates<L: Likelihood>(
+        &self,
+        likelihood: &L,
+        stage: &Stage<L>,
+        sizes: &[f64],
+        data: &Dataset<'_>,
+        sources: &[u32],
+    ) -> Result<Vec<f64>> {
         let count = stage.count;
-        let parts = self.panels(data, sources, |n| vec![0.0; n * count], |out, x, sources| {
-            stage.settle(likelihood, x, sources, 1.0, |i, entries| {
-                for &(k, w) in entries {
-                    out[i * count + k as usize] += w * sizes[k as usize] / COUNTED as f64;
-                }
-            })
-        })?;
+        let parts = self.panels(
+            data,
+            sources,
+            |n| vec![0.0; n * count],
+            |out, x, sources| {
+                stage.settle(likelihood, x, sources, 1.0, |i, entries| {
+                    for &(k, w) in entries {
+                        out[i * count + k as usize] += w * sizes[k as usize] / COUNTED as f64;
+                    }
+                })
+            },
+        )?;
         Ok(parts.concat())
     }
 
@@ -206,12 +217,18 @@ impl FactorsPosterior {
         // log probability of each row by each draw, and sums of weights and of their squares relative to the largest
         let (mut by_draw, mut all) = (Vec::new(), vec![Vec::new(); n]);
         // densities are on the scale of the data
-        let unit = if self.settings.likelihood == LikelihoodKind::Gaussian { -(self.schema.width as f64) * self.schema.unit().ln() } else { 0.0 };
+        let unit =
+            if self.settings.likelihood == LikelihoodKind::Gaussian { -(self.schema.width as f64) * self.schema.unit().ln() } else { 0.0 };
         for (_, stage) in &stages {
-            let parts = self.panels(data, &sources, |_| Vec::new(), |out: &mut Vec<Vec<f64>>, x, sources| {
-                *out = stage.anneal(likelihood, x, sources, effort.temperatures, effort.runs)?;
-                Ok(())
-            })?;
+            let parts = self.panels(
+                data,
+                &sources,
+                |_| Vec::new(),
+                |out: &mut Vec<Vec<f64>>, x, sources| {
+                    *out = stage.anneal(likelihood, x, sources, effort.temperatures, effort.runs)?;
+                    Ok(())
+                },
+            )?;
             let weights: Vec<Vec<f64>> = parts.concat();
             by_draw.push(weights.iter().map(|w| ln_mean_exp(w) + unit).collect::<Vec<f64>>());
             all.iter_mut().zip(weights).for_each(|(all, w)| all.extend(w));
@@ -239,14 +256,19 @@ impl FactorsPosterior {
         let stages = self.stages(likelihood, &sources, DRAWS)?;
         let mut out = vec![0.0; data.rows() * width];
         for (_, stage) in &stages {
-            let parts = self.panels(data, &sources, |n| vec![0.0; n * width], |out, x, sources| {
-                let mut rate = vec![0.0; width];
-                stage.settle(likelihood, x, sources, exposure, |i, entries| {
-                    likelihood.expected(stage.view(), sources[i] as usize, entries, &mut rate);
-                    let total: f64 = rate.iter().sum();
-                    out[i * width..][..width].iter_mut().zip(&rate).for_each(|(o, r)| *o += r / total);
-                })
-            })?;
+            let parts = self.panels(
+                data,
+                &sources,
+                |n| vec![0.0; n * width],
+                |out, x, sources| {
+                    let mut rate = vec![0.0; width];
+                    stage.settle(likelihood, x, sources, exposure, |i, entries| {
+                        likelihood.expected(stage.view(), sources[i] as usize, entries, &mut rate);
+                        let total: f64 = rate.iter().sum();
+                        out[i * width..][..width].iter_mut().zip(&rate).for_each(|(o, r)| *o += r / total);
+                    })
+                },
+            )?;
             out.iter_mut().zip(parts.concat()).for_each(|(o, v)| *o += v);
         }
         let times = (stages.len() * COUNTED) as f64;
@@ -254,7 +276,13 @@ impl FactorsPosterior {
         Ok(out)
     }
 
-    fn retrieve_with<L: Likelihood>(&self, likelihood: &L, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {
+    fn retrieve_with<L: Likelihood>(
+        &self,
+        likelihood: &L,
+        queries: &Dataset<'_>,
+        among: &Dataset<'_>,
+        most: usize,
+    ) -> Result<Vec<Vec<(usize, f64)>>> {
         let (from, to) = (self.sources_of(queries), self.sources_of(among));
         let both: Vec<u32> = from.iter().chain(&to).copied().collect();
         let (n, m) = (queries.rows(), among.rows());

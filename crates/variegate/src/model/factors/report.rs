@@ -69,7 +69,9 @@ impl FactorsPosterior {
     /// Share of rows of each source that use each factor.
     fn usage(&self) -> Vec<f64> {
         let sources = self.sources_count();
-        self.over_draws(|d, j, k| if self.schema.rows[j] == 0 { 0.0 } else { f64::from(d.uses[k * sources + j]) / self.schema.rows[j] as f64 })
+        self.over_draws(
+            |d, j, k| if self.schema.rows[j] == 0 { 0.0 } else { f64::from(d.uses[k * sources + j]) / self.schema.rows[j] as f64 },
+        )
     }
 
     /// Factors, one a row: mean over the draws that have them, of sum one for counts and of length one otherwise.
@@ -108,7 +110,12 @@ impl FactorsPosterior {
         let some: Vec<&Draw> = self.draws.iter().step_by(self.draws.len().div_ceil(20)).collect();
         let expected = |d: &&Draw| {
             let process = BetaProcess::new(&self.schema.rows, &d.concentration);
-            d.mass * if a == b { BetaProcess::new(&self.schema.rows[a..=a], &d.concentration[a..=a]).atoms() } else { process.used_by_both(a, b) }
+            d.mass
+                * if a == b {
+                    BetaProcess::new(&self.schema.rows[a..=a], &d.concentration[a..=a]).atoms()
+                } else {
+                    process.used_by_both(a, b)
+                }
         };
         some.iter().map(expected).sum::<f64>() / some.len() as f64
     }
@@ -176,7 +183,9 @@ impl FactorsPosterior {
         let verdict = convergence(checked.iter().map(|(n, s)| (*n, s)), self.lengths.len());
         let mut notes = verdict.sentences;
         if sources == 1 {
-            notes.push("There is one source, so nothing can be shared: name the column of groups with `sources` to see who shares what.".into());
+            notes.push(
+                "There is one source, so nothing can be shared: name the column of groups with `sources` to see who shares what.".into(),
+            );
         }
         Summary { facts, headings, rows: table, converged: verdict.converged, notes }
     }

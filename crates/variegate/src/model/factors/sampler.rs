@@ -226,13 +226,7 @@ enum Gates<'a> {
     /// Log odds, how high each atom reaches, and the order of atoms.
     Heights { ln_odds: Cow<'a, [f64]>, reach: Cow<'a, [f64]>, order: Cow<'a, [u32]> },
     /// Weights, concentrations, rows and uses of each source, and the order of atoms.
-    Counted {
-        weight: Cow<'a, [f64]>,
-        concentration: Cow<'a, [f64]>,
-        rows: Cow<'a, [u64]>,
-        uses: Cow<'a, [u32]>,
-        order: Cow<'a, [u32]>,
-    },
+    Counted { weight: Cow<'a, [f64]>, concentration: Cow<'a, [f64]>, rows: Cow<'a, [u64]>, uses: Cow<'a, [u32]>, order: Cow<'a, [u32]> },
 }
 
 /// An atom that was born: name, φ, source of its row.
@@ -261,8 +255,7 @@ impl<T: PartialOrd + Copy> Merge for Least<T> {
     fn merge(&mut self, right: Self) {
         if self.0.is_empty() {
             self.0 = right.0;
-        }
-        else {
+        } else {
             for (l, r) in self.0.iter_mut().zip(right.0) {
                 if r < *l {
                     *l = r;
@@ -607,7 +600,9 @@ impl<L: Likelihood> Sampler<L> {
         let process = BetaProcess::new(&self.rows, &state.concentration);
         let patterns: f64 = (0..state.atoms.len()).map(|k| process.ln_pattern(state.atoms.uses_of(k))).sum();
         let mass = state.mass;
-        let mut ln_joint = ln_likelihood + likelihood.ln_prior(&state.atoms.phi, &state.scales, sums, uses) + patterns
+        let mut ln_joint = ln_likelihood
+            + likelihood.ln_prior(&state.atoms.phi, &state.scales, sums, uses)
+            + patterns
             + state.atoms.len() as f64 * mass.ln()
             - mass * process.atoms();
         let ln_gamma_kernel = |(a, r): (f64, f64), x: f64| (a - 1.0) * x.ln() - r * x;

@@ -109,11 +109,19 @@ pub(super) fn table() -> Vec<Setting> {
         setting("scale_shape", POSITIVE, "Shape of the prior of rates or precisions"),
         setting("scale_rate", POSITIVE, "Rate of that prior"),
         setting("background_shape", POSITIVE, "Shape of the prior of each source's background rate"),
-        setting("background_rate", Kind::OptionalNumber { above: 0.0, most: 1e12 }, "Rate of that prior; nothing takes ten over the mean count"),
+        setting(
+            "background_rate",
+            Kind::OptionalNumber { above: 0.0, most: 1e12 },
+            "Rate of that prior; nothing takes ten over the mean count",
+        ),
         setting("center", Kind::Switch, "Whether the mean of each column in each source is taken off first (gaussian)"),
         setting("missing", Kind::Switch, "Whether entries may be missing (NaN), to be drawn with the rest (gaussian)"),
         setting("split_merge", Kind::Integer { least: 0, most: 100_000 }, "Attempts to split or merge factors in a sweep"),
-        setting("birth_rows", Kind::Number { above: 0.0, most: 1e9 }, "Rows that may bear or lose a factor of their own in a sweep, on average (parallel)"),
+        setting(
+            "birth_rows",
+            Kind::Number { above: 0.0, most: 1e9 },
+            "Rows that may bear or lose a factor of their own in a sweep, on average (parallel)",
+        ),
         setting("max_factors", Kind::Integer { least: 0, most: 100_000 }, "Most factors; 0 chooses by the size of the data"),
     ];
     all.extend(SAMPLING);

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::gaussian::{Centre, Hyper};
 use super::generate::{Governors, generate, mix};
 use super::likelihood::Likelihood;
 use super::settings::{LikelihoodKind, Settings};
 use super::{Counts, Gaussian};
-use super::gaussian::{Centre, Hyper};
 use crate::Result;
 use crate::data::{Classes, Dataset, Matrix};
 use crate::model::{Kind, Setting, Simulation};

@@ -5,12 +5,12 @@ use rand::seq::SliceRandom;
 use super::draws::Draw;
 use super::likelihood::{Entry, Likelihood, Row, Tempering};
 use crate::Result;
+use crate::data::TargetView;
 use crate::data::X;
 use crate::dist::Beta;
 use crate::prior::BetaProcess;
 use crate::run::{Block, Philox, Purpose, Stream, open01};
 use crate::special::{log_sum_exp, sigmoid};
-use crate::data::TargetView;
 
 /// Chance that a new row would use an atom that was left out.
 const LEFT_OUT: f64 = 1e-6;

@@ -319,7 +319,8 @@ impl BetaProcess {
             return f64::INFINITY;
         }
         let rule = rule(self.level);
-        let share = |i: usize| self.nodes.iter().zip(sources).map(|(at, &used)| if used { at.used[i] } else { at.empty[i] }).product::<f64>();
+        let share =
+            |i: usize| self.nodes.iter().zip(sources).map(|(at, &used)| if used { at.used[i] } else { at.empty[i] }).product::<f64>();
         (0..rule.b.len()).map(|i| rule.weight[i] * share(i)).sum()
     }
 

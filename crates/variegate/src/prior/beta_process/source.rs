@@ -52,7 +52,21 @@ impl Source {
             square += al * ((al / low) * (-others / high) + al * (trigamma_rest(high) - trigamma_rest(low)));
         }
         let low_part = (low - 0.5) * ln_ratio;
-        Self { rows, al, ln_total: ln_rise(al, rows), mean, square, inverse, lead: lead as usize, others, low, high, ln_ratio, low_part, corrections }
+        Self {
+            rows,
+            al,
+            ln_total: ln_rise(al, rows),
+            mean,
+            square,
+            inverse,
+            lead: lead as usize,
+            others,
+            low,
+            high,
+            ln_ratio,
+            low_part,
+            corrections,
+        }
     }
 
     /// The product of the leading factors, 1 minus it, and the logarithm of the product of the others; `rest` is `1-b`.

@@ -202,13 +202,9 @@ fn private_columns() {
 #[test]
 fn patterns() {
     let process = BetaProcess::new(&[3, 4], &[1.3, 0.6]);
-    for (counts, want) in [
-        ([1, 0], -2.3556112695),
-        ([0, 1], -3.2651415502),
-        ([1, 1], -5.6995721398),
-        ([2, 1], -5.9010609928),
-        ([3, 4], -1.2351697334),
-    ] {
+    for (counts, want) in
+        [([1, 0], -2.3556112695), ([0, 1], -3.2651415502), ([1, 1], -5.6995721398), ([2, 1], -5.9010609928), ([3, 4], -1.2351697334)]
+    {
         near(&format!("ln A({counts:?})"), process.ln_pattern(&counts), want, 1e-9);
         near(&format!("ln A({counts:?})"), Column::new(&process.sources, &counts).unwrap().ln_integral(), want, 1e-9);
     }

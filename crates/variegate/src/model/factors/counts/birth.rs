@@ -71,9 +71,7 @@ fn for_terms(x: f64, a: f64, q: f64, mut f: impl FnMut(f64, f64)) {
     let (half, rest) = (0.5 * (q * (x - a) - 1.0) / q, (q * a * x - 1.0) / q);
     let under = half * half + rest;
     let mode = if under >= 0.0 { (half + under.sqrt()).ceil().clamp(0.0, x) } else { 0.0 };
-    let at = |s: f64| {
-        ln_gamma(x + 1.0) - ln_gamma(s + 1.0) - ln_gamma(x - s + 1.0) + ln_gamma(a + s) - ln_gamma(a) + s * q.ln()
-    };
+    let at = |s: f64| ln_gamma(x + 1.0) - ln_gamma(s + 1.0) - ln_gamma(x - s + 1.0) + ln_gamma(a + s) - ln_gamma(a) + s * q.ln();
     let top = at(mode).max(0.0);
     // upwards from the maximum
     let (mut s, mut ln_term) = (mode, at(mode));

@@ -293,15 +293,7 @@ impl Likelihood for Counts {
         private::moves(self, view, row, entries, private, attempts, scratch, rng)
     }
 
-    fn part(
-        &self,
-        view: &View,
-        row: Row<'_>,
-        entries: &[Entry],
-        atoms: &[u32],
-        scratch: &mut Scratch,
-        rng: &mut Philox,
-    ) -> Result<Part> {
+    fn part(&self, view: &View, row: Row<'_>, entries: &[Entry], atoms: &[u32], scratch: &mut Scratch, rng: &mut Philox) -> Result<Part> {
         scratch.begin(view, row, entries, Tempering::NONE, false);
         scratch.part(view, entries, atoms, rng)
     }
@@ -330,15 +322,7 @@ impl Likelihood for Counts {
         (0..sources * count).map(|at| sums.weights.0.get(at).map_or(0.0, |w| w * totals[at % count])).collect()
     }
 
-    fn learn(
-        &self,
-        phi: &mut [f64],
-        scales: &mut Scales,
-        sums: &Sums,
-        uses: &[u64],
-        rows: &[u64],
-        rng: &mut Philox,
-    ) -> Result<Vec<f64>> {
+    fn learn(&self, phi: &mut [f64], scales: &mut Scales, sums: &Sums, uses: &[u64], rows: &[u64], rng: &mut Philox) -> Result<Vec<f64>> {
         learn::learn(self, phi, scales, sums, uses, rows, rng)
     }
 }

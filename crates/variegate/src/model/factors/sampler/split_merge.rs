@@ -115,8 +115,13 @@ impl<L: Likelihood> Course<'_, L> {
         let likelihood = &self.sampler.likelihood;
         let sources = self.sampler.rows.len();
         let side = || likelihood.side(&state.scales);
-        let mut deal =
-            Deal { sides: [side(), side()], all: side(), uses: [vec![0; sources], vec![0; sources]], rows: [vec![], vec![]], ln_dealt: 0.0 };
+        let mut deal = Deal {
+            sides: [side(), side()],
+            all: side(),
+            uses: [vec![0; sources], vec![0; sources]],
+            rows: [vec![], vec![]],
+            ln_dealt: 0.0,
+        };
         let take = |deal: &mut Deal<L::Side>, holder: &Holder<L::Part>, to: usize| {
             deal.sides[to].add(&holder.part);
             deal.uses[to][holder.source as usize] += 1;
@@ -131,7 +136,8 @@ impl<L: Likelihood> Course<'_, L> {
         for i in order {
             let part = &holders[i].part;
             let d = (deal.sides[1].ln_predictive(part) - deal.sides[0].ln_predictive(part)).clamp(-SUREST, SUREST);
-            let to = if given { usize::from(holders[i].which != holders[zero].which) } else { usize::from(open01(&mut self.rng) < sigmoid(d)) };
+            let to =
+                if given { usize::from(holders[i].which != holders[zero].which) } else { usize::from(open01(&mut self.rng) < sigmoid(d)) };
             deal.ln_dealt += ln_sigmoid(if to == 1 { d } else { -d });
             take(&mut deal, &holders[i], to);
         }

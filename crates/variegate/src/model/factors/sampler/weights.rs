@@ -27,8 +27,7 @@ pub(super) fn draw<L: Likelihood>(sampler: &Sampler<L>, state: &mut State<L::Sca
             let atoms = &state.atoms;
             let density = |y: f64| {
                 let value = y.exp();
-                let used: f64 =
-                    (0..atoms.len()).map(|k| process.ln_counts_given(j, value, atoms.weight[k], atoms.uses_of(k)[j])).sum();
+                let used: f64 = (0..atoms.len()).map(|k| process.ln_counts_given(j, value, atoms.weight[k], atoms.uses_of(k)[j])).sum();
                 // the last term is the probability that the infinitely many other atoms are not used
                 shape * y - rate * value + used - state.mass * process.atoms_with(j, value)
             };
