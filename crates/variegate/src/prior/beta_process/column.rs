@@ -8,9 +8,9 @@ use super::source::Source;
 use crate::run::open01;
 
 /// The integrand is left out where it has fallen by this much.
-const NEGLIGIBLE_DROP: f64 = 34.0;
+const NEGLIGIBLE_DROP: f64 = 30.0;
 /// Two trapezoidal sums that agree to this leave about its square for the finer one.
-const COARSE_AGREEMENT: f64 = 3e-6;
+const COARSE_AGREEMENT: f64 = 2e-5;
 const MAX_HALVINGS: usize = 8;
 /// Tangents that an envelope can hold; three to five are used.
 const MAX_TANGENTS: usize = 24;
@@ -43,6 +43,11 @@ impl<'a> Column<'a> {
         assert!(sources.iter().zip(counts).all(|(source, &n)| u64::from(n) <= source.rows), "more ones than rows");
         let pivot = counts.iter().position(|&n| n > 0)?;
         Some(Self { sources, counts, pivot })
+    }
+
+    /// The first source with a one.
+    pub(super) fn pivot(&self) -> usize {
+        self.pivot
     }
 
     /// Concentration, argument added, ones (less the pivot's first) and zeros of every source that has rows.
@@ -126,14 +131,13 @@ impl<'a> Column<'a> {
     pub(super) fn ln_integral(&self) -> f64 {
         let peak = self.peak();
         let top = self.ln_integrand(peak.theta);
-        let mut step = (1.2 * peak.width).min(0.9);
+        let mut step = (1.1 * peak.width).min(0.7);
         let walk = |direction: f64| {
             let (mut sum, mut at) = (0.0, peak.theta);
             loop {
                 at += direction * step;
                 let drop = top - self.ln_integrand(at);
                 sum += (-drop).exp();
-                // a mean-sized weight that the walk starts beside may lie a little above the start
                 if drop > NEGLIGIBLE_DROP {
                     return (sum, at);
                 }

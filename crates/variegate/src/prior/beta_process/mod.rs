@@ -17,20 +17,23 @@
 //! | `rise` | rising factorials |
 //! | `rule` | nodes of the integrals of `G` |
 //! | `source` | `g_j` |
+//! | `table` | the factors of `L` for every `n_j`, where rows are few |
 //! | `column` | `A(n)`, draws of a weight given `n` |
 
 mod column;
 mod rise;
 mod rule;
 mod source;
+mod table;
 
 pub use rise::ln_rise;
 
 use column::Column;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
-use rule::{FEW_ROWS, level, rule};
+use rule::{level, rule};
 use source::Source;
+use table::Table;
 
 use crate::run::open01;
 
@@ -38,8 +41,8 @@ use crate::run::open01;
 const NO_WEIGHT: f64 = 1e-300;
 /// Room that the cached nodes leave for a larger concentration.
 const HEADROOM: f64 = 1.5;
-/// A sum of tabled probabilities below this may have lost terms to underflow.
-const LEAST_TABLED: f64 = 1e-200;
+/// Rows in all up to which the probabilities of numbers of ones are tabled.
+const FEW_ROWS: u64 = 256;
 
 /// The restricted hierarchical beta process: rates of columns of ones over several sources, the weights and source probabilities
 /// integrated out.
@@ -60,38 +63,23 @@ pub struct BetaProcess {
     sources: Vec<Source>,
     level: usize,
     nodes: Vec<AtNodes>,
+    /// Empty where rows are many.
+    tables: Vec<Table>,
     atoms: f64,
 }
 
-/// A source at the nodes of the rule.
-#[derive(Debug, Clone, Default)]
+/// A source at the nodes of the rule: `g_j` and `1 - g_j`.
+#[derive(Debug, Clone)]
 struct AtNodes {
-    /// `g_j` and `1 - g_j`.
     empty: Vec<f64>,
     used: Vec<f64>,
-    /// Where rows are few: the probability of each number of ones, at fixed rows; one number of ones after another.
-    ones: Vec<f64>,
 }
 
 impl AtNodes {
-    fn new(source: &Source, level: usize, tabled: bool) -> Self {
+    fn new(source: &Source, level: usize) -> Self {
         let rule = rule(level);
         let (empty, used) = rule.b.iter().zip(&rule.rest).map(|(&b, &rest)| source.empty_and_used(b, rest)).unzip();
-        let mut at = Self { empty, used, ones: Vec::new() };
-        if tabled {
-            let size = rule.b.len();
-            at.ones = Vec::with_capacity(size * (source.rows as usize + 1));
-            at.ones.extend_from_slice(&at.empty);
-            for n in 0..source.rows {
-                // a one more, a zero less
-                let (up, down) = (n as f64, (source.rows - 1 - n) as f64);
-                for i in 0..size {
-                    let before = at.ones[n as usize * size + i];
-                    at.ones.push(before * ((source.al * rule.b[i] + up) / (source.al * rule.rest[i] + down)));
-                }
-            }
-        }
-        at
+        Self { empty, used }
     }
 }
 
@@ -104,9 +92,13 @@ impl BetaProcess {
         assert_eq!(rows.len(), concentration.len(), "one concentration a source");
         assert!(concentration.iter().all(|value| !value.is_nan()), "a concentration is no number");
         let sources: Vec<Source> = rows.iter().zip(concentration).map(|(&rows, &value)| Source::new(rows, value)).collect();
-        let total = rows.iter().sum();
+        let total: u64 = rows.iter().sum();
         let concentration = sources.iter().map(|source| source.al).collect();
-        let mut process = Self { rows: rows.to_vec(), concentration, total, sources, level: 0, nodes: Vec::new(), atoms: 0.0 };
+        let mut process =
+            Self { rows: rows.to_vec(), concentration, total, sources, level: 0, nodes: Vec::new(), tables: Vec::new(), atoms: 0.0 };
+        if total <= FEW_ROWS {
+            process.tables = process.sources.iter().map(|source| Table::new(source, total)).collect();
+        }
         process.level = process.level_for(HEADROOM);
         process.fill();
         process
@@ -130,12 +122,15 @@ impl BetaProcess {
         assert!(!value.is_nan(), "a concentration is no number");
         self.sources[j] = Source::new(self.rows[j], value);
         self.concentration[j] = self.sources[j].al;
+        if let Some(table) = self.tables.get_mut(j) {
+            *table = Table::new(&self.sources[j], self.total);
+        }
         // a rule that still suffices and is not far too large stays, so that the other sources need not be computed anew
         if self.level < self.level_for(1.0) || self.level > self.level_for(2.0 * HEADROOM) {
             self.level = self.level_for(HEADROOM);
             self.fill();
         } else {
-            self.nodes[j] = AtNodes::new(&self.sources[j], self.level, self.total <= FEW_ROWS);
+            self.nodes[j] = AtNodes::new(&self.sources[j], self.level);
             self.atoms = self.integrate_used(&self.nodes);
         }
     }
@@ -145,7 +140,7 @@ impl BetaProcess {
     }
 
     fn fill(&mut self) {
-        self.nodes = self.sources.iter().map(|source| AtNodes::new(source, self.level, self.total <= FEW_ROWS)).collect();
+        self.nodes = self.sources.iter().map(|source| AtNodes::new(source, self.level)).collect();
         self.atoms = self.integrate_used(&self.nodes);
     }
 
@@ -205,7 +200,7 @@ impl BetaProcess {
         if needed > self.level {
             let rule = rule(needed);
             let nodes: Vec<AtNodes> =
-                self.sources.iter().enumerate().map(|(k, old)| AtNodes::new(if k == j { &source } else { old }, needed, false)).collect();
+                self.sources.iter().enumerate().map(|(k, old)| AtNodes::new(if k == j { &source } else { old }, needed)).collect();
             let empty = |i: usize| nodes.iter().fold((0.0, 1.0), |(used, empty), at| (used + empty * at.used[i], empty * at.empty[i]));
             return (0..rule.b.len()).map(|i| rule.weight[i] * empty(i).0).sum();
         }
@@ -232,19 +227,11 @@ impl BetaProcess {
         let Some(column) = Column::new(&self.sources, counts) else {
             return f64::INFINITY;
         };
-        if self.total <= FEW_ROWS {
-            let rule = rule(self.level);
-            let size = rule.b.len();
-            let at = |i: usize| {
-                let product = |all: f64, (nodes, &n): (&AtNodes, &u32)| all * nodes.ones[n as usize * size + i];
-                self.nodes.iter().zip(counts).fold(rule.weight[i], product)
-            };
-            let sum: f64 = (0..size).map(at).sum();
-            if sum > LEAST_TABLED {
-                return sum.ln();
-            }
-        } else if counts.iter().map(|&n| u64::from(n)).sum::<u64>() == 1 {
-            return self.ln_private(counts.iter().position(|&n| n == 1).unwrap_or(0));
+        if counts.iter().map(|&n| u64::from(n)).sum::<u64>() == 1 {
+            return self.ln_private(column.pivot());
+        }
+        if let Some(sum) = table::sum(&self.tables, counts, self.total) {
+            return sum.ln();
         }
         column.ln_integral()
     }

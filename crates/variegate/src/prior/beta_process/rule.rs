@@ -18,8 +18,6 @@ pub(super) struct Rule {
 }
 
 const SIZES: [usize; 12] = [4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
-/// Rows up to which a pattern's probability is a polynomial that the Gauss-Legendre rules integrate exactly at no great cost.
-pub(super) const FEW_ROWS: u64 = 64;
 /// Panels of 16 nodes in `-ln b`, their edges at squares, and where they end: beyond it no stick matters.
 const PANELS: usize = 26;
 const LAST: f64 = 62.0;
@@ -43,8 +41,16 @@ static RULES: [LazyLock<Rule>; SIZES.len() + 1] = [
 /// Number of the smallest rule that suffices for `rows` rows in all, where `U` has this mean (and so at most this variance).
 pub(super) fn level(rows: u64, mean: f64) -> usize {
     let degree = (mean + 6.0 * mean.sqrt() + 12.0).min(rows as f64);
-    let enough = |n: usize| rows <= 2 * n as u64 || (rows > FEW_ROWS && (n * n) as f64 >= 8.0 * degree);
-    SIZES.iter().position(|&n| enough(n)).unwrap_or(SIZES.len())
+    smallest(rows, 8.0 * degree)
+}
+
+/// The same for the probability of any pattern of ones: its peak inside (0, 1) is harder than one at the end.
+pub(super) fn pattern_level(rows: u64) -> usize {
+    smallest(rows, 12.5 * rows as f64)
+}
+
+fn smallest(rows: u64, square: f64) -> usize {
+    SIZES.iter().position(|&n| rows <= 2 * n as u64 || (n * n) as f64 >= square).unwrap_or(SIZES.len())
 }
 
 /// The rule of a level.

@@ -89,7 +89,7 @@ impl Source {
         let corrections = self.corrections + (stirling_correction(high) - stirling_correction(low));
         // both are the difference of the same two rising factorials; the one whose parts are smaller loses fewer digits
         let ln_others = if d < self.others {
-            let ln_left = |part: f64, whole: f64| if 2.0 * d < whole { (-d / whole).ln_1p() } else { (part / whole).ln() };
+            let ln_left = |part: f64, whole: f64| if d < 0.01 * whole { (-d / whole).ln_1p() } else { (part / whole).ln() };
             -d * self.ln_ratio + (high - 0.5) * ln_left(high, self.high) - (low - 0.5) * ln_left(low, self.low)
         } else {
             (low - 0.5) * (self.others / low).ln_1p() - self.low_part + self.others * (-d / self.high).ln_1p()
