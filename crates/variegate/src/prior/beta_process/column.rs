@@ -131,7 +131,7 @@ impl<'a> Column<'a> {
     pub(super) fn ln_integral(&self) -> f64 {
         let peak = self.peak();
         let top = self.ln_integrand(peak.theta);
-        let mut step = (1.1 * peak.width).min(0.7);
+        let mut step = (1.1 * peak.width).min(0.62);
         let walk = |direction: f64| {
             let (mut sum, mut at) = (0.0, peak.theta);
             loop {

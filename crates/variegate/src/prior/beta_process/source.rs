@@ -1,7 +1,6 @@
 //! One source: how likely a column is to be empty in it.
 
-use super::rise::{LEAD, SHORT, digamma_rise, ln_rise, trigamma_rest};
-use crate::special::stirling_correction;
+use super::rise::{LEAD, SHORT, correction, digamma_rise, ln_rise, trigamma_rest};
 
 /// Below this (times the larger of the concentration and 1) the probability to be empty is a quadratic in the weight.
 const SMALL_WEIGHT: f64 = 1e-7;
@@ -47,7 +46,7 @@ impl Source {
         let (mut ln_ratio, mut corrections) = (0.0, 0.0);
         if others > 0.0 {
             ln_ratio = (others / low).ln_1p();
-            corrections = stirling_correction(low) - stirling_correction(high);
+            corrections = correction(low) - correction(high);
             mean += al * digamma_rise(low, others);
             square += al * ((al / low) * (-others / high) + al * (trigamma_rest(high) - trigamma_rest(low)));
         }
@@ -86,7 +85,7 @@ impl Source {
             return (empty, used, 0.0);
         }
         let (low, high) = (kept + self.lead as f64, kept + self.rows as f64);
-        let corrections = self.corrections + (stirling_correction(high) - stirling_correction(low));
+        let corrections = self.corrections + (correction(high) - correction(low));
         // both are the difference of the same two rising factorials; the one whose parts are smaller loses fewer digits
         let ln_others = if d < self.others {
             let ln_left = |part: f64, whole: f64| if d < 0.01 * whole { (-d / whole).ln_1p() } else { (part / whole).ln() };
