@@ -121,6 +121,8 @@ fn search<L: Likelihood>(sampler: &Sampler<L>, known: &Known, seed: u64, sweeps:
             found_seconds = spent;
         }
     }
+    // the second half: by then the chain should have settled
+    let mut counts = counts.split_off(counts.len() / 2);
     counts.sort_unstable();
     let mode = counts.chunk_by(|a, b| a == b).max_by_key(|run| run.len()).map_or(0, |run| run[0]);
     Ok(json!({
@@ -208,7 +210,8 @@ fn speed(options: &Options) -> Result<Value> {
     let mut data =
         Dataset::new(Matrix::Csr { rows: n, cols: width, indptr: indptr.into(), indices: indices.into(), values: values.into() });
     data.sources = Some(Classes { codes: (0..n).map(|i| (i % 2) as u32).collect(), names: vec!["1".into(), "2".into()] });
-    let settings = Settings { max_factors: atoms as u64, split_merge: options.get("split_merge", 20u64)?, ..Settings::default() };
+    let settings =
+        Settings { max_factors: Some(atoms as u64), split_merge: Some(options.get("split_merge", 20u64)?), ..Settings::default() };
     let (sampler, _) = FactorsModel { settings }.counts(&data)?;
     let block_rows = default_block_rows(width);
     let cut = blocks(&data, block_rows);

@@ -74,11 +74,11 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         Whether the mean of each column in each source is taken off first, with likelihood "gaussian".
     missing : bool, default=False
         Whether entries may be missing (NaN), to be drawn with the rest, with likelihood "gaussian".
-    split_merge : int, default=20
+    split_merge : int, default=None
         Attempts to split or merge factors in a sweep.
-    birth_rows : float, default=60.0
+    birth_rows : float, default=None
         Rows that may bear or lose a factor of their own in a sweep, on average, with sampler "parallel".
-    max_factors : int, default=0
+    max_factors : int, default=None
         Most factors; 0 chooses by the size of the data.
     n_chains : int, default=2
         Independent chains.
@@ -174,9 +174,9 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         background_rate=None,
         center=True,
         missing=False,
-        split_merge=20,
-        birth_rows=60.0,
-        max_factors=0,
+        split_merge=None,
+        birth_rows=None,
+        max_factors=None,
         n_chains=2,
         n_warmup=200,
         n_draws=100,

@@ -26,7 +26,7 @@ fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     let name = setting.option();
     let arg = Arg::new(setting.name).long(name).help(help(setting)).help_heading(MODEL).value_parser(parser(setting));
     let arg = arg.value_name(match setting.kind {
-        Kind::Integer { .. } => "N",
+        Kind::Integer { .. } | Kind::OptionalInteger { .. } => "N",
         Kind::Number { .. } | Kind::OptionalNumber { .. } => "X",
         Kind::Word(_) => "WORD",
         Kind::Switch => "BOOL",
@@ -84,8 +84,12 @@ fn parser(setting: &Setting) -> ValueParser {
 pub fn value_of(setting: &Setting, text: &str) -> Result<Value, String> {
     let kind = setting.kind;
     let value = match kind {
-        Kind::Integer { .. } => text.parse::<u64>().ok().map(Value::from),
-        Kind::OptionalNumber { .. } | Kind::Text { optional: true, .. } | Kind::Nested { .. } if text == "none" => Some(Value::Null),
+        Kind::OptionalInteger { .. } | Kind::OptionalNumber { .. } | Kind::Text { optional: true, .. } | Kind::Nested { .. }
+            if text == "none" =>
+        {
+            Some(Value::Null)
+        }
+        Kind::Integer { .. } | Kind::OptionalInteger { .. } => text.parse::<u64>().ok().map(Value::from),
         Kind::Word(_) | Kind::Text { .. } => Some(Value::from(text)),
         Kind::Switch => text.parse::<bool>().ok().map(Value::from),
         Kind::Nested { .. } => Some(value_in(Path::new(text), setting.name)?),

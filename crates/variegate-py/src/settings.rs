@@ -24,6 +24,7 @@ pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, Py
         let kind = match setting.kind {
             Kind::Integer { .. } => "integer",
             Kind::Number { .. } => "number",
+            Kind::OptionalInteger { .. } => "optional integer",
             Kind::OptionalNumber { .. } => "optional number",
             Kind::Word(_) => "word",
             Kind::Switch => "switch",

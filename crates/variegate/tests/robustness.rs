@@ -52,6 +52,8 @@ fn allowed(rng: &mut Philox, setting: &Setting) -> Value {
     match setting.kind {
         Kind::Integer { least, most } => json!((least + rng.random_range(0..6)).min(most)),
         Kind::Number { above, most } => number(rng, above, most),
+        Kind::OptionalInteger { .. } if chance(rng, 0.3) => Value::Null,
+        Kind::OptionalInteger { least, most } => json!((least + rng.random_range(0..6)).min(most)),
         Kind::OptionalNumber { .. } if chance(rng, 0.3) => Value::Null,
         Kind::OptionalNumber { above, most } => number(rng, above, most),
         Kind::Word(words) => json!(pick(rng, words)),

@@ -19,6 +19,13 @@ pub enum Kind {
         /// Largest value.
         most: u64,
     },
+    /// Like `Integer`, or nothing.
+    OptionalInteger {
+        /// Smallest value.
+        least: u64,
+        /// Largest value.
+        most: u64,
+    },
     /// A finite number above `above` (excluded) up to `most` (included).
     Number {
         /// Excluded lower bound.
@@ -66,6 +73,7 @@ impl Kind {
         match *self {
             Kind::Integer { least, most: u64::MAX } => format!("a whole number of at least {least}"),
             Kind::Integer { least, most } => format!("a whole number from {least} to {most}"),
+            Kind::OptionalInteger { least, most } => format!("a whole number from {least} to {most} or nothing"),
             Kind::Number { above, most } => range(above, most),
             Kind::OptionalNumber { above, most } => format!("{} or nothing", range(above, most)),
             Kind::Word(words) => format!("one of {}", words.join(", ")),
@@ -80,6 +88,7 @@ impl Kind {
         let number = |above: f64, most: f64| value.as_f64().is_some_and(|v| v.is_finite() && v > above && v <= most);
         match *self {
             Kind::Integer { least, most } => value.as_u64().is_some_and(|v| v >= least && v <= most),
+            Kind::OptionalInteger { least, most } => value.is_null() || value.as_u64().is_some_and(|v| v >= least && v <= most),
             Kind::Number { above, most } => number(above, most),
             Kind::OptionalNumber { above, most } => value.is_null() || number(above, most),
             Kind::Word(words) => value.as_str().is_some_and(|v| words.contains(&v)),

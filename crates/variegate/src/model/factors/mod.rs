@@ -191,8 +191,8 @@ fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
         mass_prior: s.learn_mass.then_some((1.0, 1.0 / s.mass)),
         concentration: 1.0,
         concentration_prior: Some((s.concentration_shape, s.concentration_rate)),
-        split_merge: s.split_merge as usize,
-        birth_rows: s.birth_rows,
+        split_merge: s.split_merge_attempts(),
+        birth_rows: s.birth_rows_expected(),
         most_atoms: schema.most_atoms(s.max_factors),
         pairs: true,
     }

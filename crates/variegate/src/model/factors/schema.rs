@@ -107,10 +107,10 @@ impl Schema {
     }
 
     /// Beyond so many factors there are no births.
-    pub(super) fn most_atoms(&self, asked: u64) -> usize {
+    pub(super) fn most_atoms(&self, asked: Option<u64>) -> usize {
         let rows: u64 = self.rows.iter().sum();
         let by_size = (4.0 * (rows as f64 * self.width as f64).sqrt()).min(2000.0) as usize;
-        if asked > 0 { asked as usize } else { by_size.max(10) }
+        asked.map_or(by_size.max(10), |most| most as usize)
     }
 }
 

@@ -48,12 +48,12 @@ pub struct Settings {
     pub center: bool,
     /// Whether entries may be missing.
     pub missing: bool,
-    /// Attempts to split or merge factors in a sweep.
-    pub split_merge: u64,
-    /// Rows that may bear or lose a factor of their own in a sweep, on average.
-    pub birth_rows: f64,
-    /// Most factors; 0 chooses by the size of the data.
-    pub max_factors: u64,
+    /// Attempts to split or merge factors in a sweep; none takes 20 for counts and 60 for real numbers.
+    pub split_merge: Option<u64>,
+    /// Rows that may bear or lose a factor of their own in a sweep, on average; none takes 60 for counts and 200 for real numbers.
+    pub birth_rows: Option<f64>,
+    /// Most factors; none chooses by the size of the data.
+    pub max_factors: Option<u64>,
     /// Independent chains.
     pub n_chains: u32,
     /// Sweeps before the first draw.
@@ -81,9 +81,9 @@ impl Default for Settings {
             background_rate: None,
             center: true,
             missing: false,
-            split_merge: 20,
-            birth_rows: 60.0,
-            max_factors: 0,
+            split_merge: None,
+            birth_rows: None,
+            max_factors: None,
             n_chains: 2,
             n_warmup: 200,
             n_draws: 100,
@@ -116,19 +116,38 @@ pub(super) fn table() -> Vec<Setting> {
         ),
         setting("center", Kind::Switch, "Whether the mean of each column in each source is taken off first (gaussian)"),
         setting("missing", Kind::Switch, "Whether entries may be missing (NaN), to be drawn with the rest (gaussian)"),
-        setting("split_merge", Kind::Integer { least: 0, most: 100_000 }, "Attempts to split or merge factors in a sweep"),
+        setting(
+            "split_merge",
+            Kind::OptionalInteger { least: 0, most: 100_000 },
+            "Attempts to split or merge factors in a sweep; nothing takes 20 for counts, 60 for real numbers",
+        ),
         setting(
             "birth_rows",
-            Kind::Number { above: 0.0, most: 1e9 },
-            "Rows that may bear or lose a factor of their own in a sweep, on average (parallel)",
+            Kind::OptionalNumber { above: 0.0, most: 1e9 },
+            "Rows that may bear or lose a factor of their own in a sweep, on average (parallel); nothing takes 60 for counts, 200 for real numbers",
         ),
-        setting("max_factors", Kind::Integer { least: 0, most: 100_000 }, "Most factors; 0 chooses by the size of the data"),
+        setting(
+            "max_factors",
+            Kind::OptionalInteger { least: 1, most: 100_000 },
+            "Most factors; nothing takes four times the root of rows times columns, at most 2000",
+        ),
     ];
     all.extend(SAMPLING);
     all
 }
 
 impl Settings {
+    /// Attempts to split or merge in a sweep.
+    pub fn split_merge_attempts(&self) -> usize {
+        let usual = if self.likelihood == LikelihoodKind::Gaussian { 60 } else { 20 };
+        self.split_merge.unwrap_or(usual) as usize
+    }
+
+    /// Rows that may bear or lose a factor of their own in a sweep. Those of real numbers cost little.
+    pub fn birth_rows_expected(&self) -> f64 {
+        self.birth_rows.unwrap_or(if self.likelihood == LikelihoodKind::Gaussian { 200.0 } else { 60.0 })
+    }
+
     /// Refuses settings that others make meaningless.
     pub(super) fn check(&self) -> Result<()> {
         let (gaussian, parallel) = (self.likelihood == LikelihoodKind::Gaussian, self.sampler == SamplerKind::Parallel);

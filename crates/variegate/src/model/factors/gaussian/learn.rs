@@ -5,8 +5,7 @@ use rand_distr::Distribution;
 use std::f64::consts::TAU;
 
 use super::{Gaussian, Scales, Sums, broken, normals};
-use crate::dist::Gamma;
-use crate::infer::slice::SliceSampler;
+use crate::dist::{Gamma, GeneralizedInverseGaussian};
 use crate::linalg::{Cholesky, dot, mul, t_mul};
 use crate::{Error, Result};
 
@@ -115,17 +114,11 @@ fn draw_atoms<R: Rng + ?Sized>(phi: &mut [f64], columns: usize, scales: &Scales,
     if phi.iter().all(|p| p.is_finite()) { Ok(()) } else { Err(broken("the draw of the atoms")) }
 }
 
-/// The factor c of an atom, where c² has density ∝ u^(p−1) exp(−(a u + b/u)/2): one slice step on ln c from c = 1.
+/// The factor c of an atom, where c² has density ∝ u^(p−1) exp(−(a u + b/u)/2).
 fn draw_scale<R: Rng + ?Sized>(p: f64, a: f64, b: f64, rng: &mut R) -> Result<f64> {
     if !(a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite()) {
         return Ok(1.0);
     }
-    // about three standard deviations; a·b stays the same along the orbit, so the width does not follow the state
-    let width = 1.5 / (p * p + a * b).sqrt().sqrt();
-    let slice = SliceSampler { width, ..SliceSampler::default() };
-    let ln_density = |y: f64| 2.0 * p * y - 0.5 * (a * (2.0 * y).exp() + b * (-2.0 * y).exp());
-    match slice.step(0.0, ln_density, rng) {
-        Ok(step) => Ok(step.x.exp()),
-        Err(_) => Err(broken("the draw of the scale of an atom")),
-    }
+    let square: f64 = GeneralizedInverseGaussian::new(p, a, b)?.sample(rng);
+    if square > 0.0 && square.is_finite() { Ok(square.sqrt()) } else { Err(broken("the draw of the scale of an atom")) }
 }

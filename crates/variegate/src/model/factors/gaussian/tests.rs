@@ -64,7 +64,7 @@ fn example() -> Example {
 
 impl Example {
     /// A scan of the row over both atoms.
-    fn scan(&self, entries: &mut Vec<Entry>, power: f64, scratch: &mut Scratch, rng: &mut Philox) {
+    fn scan(&self, entries: &[Entry], power: f64, scratch: &mut Scratch, rng: &mut Philox) {
         let tempering = Tempering { power, ..Tempering::NONE };
         self.model.begin(&self.view, row(dense(&self.x, 3), 0, &[]), entries, tempering, scratch);
         for (k, odds) in self.ln_odds.iter().enumerate() {

@@ -191,8 +191,7 @@ fn learning_atoms_and_precisions() {
     ];
     let residuals = |s: &State, j: u32| -> f64 {
         let mut sum = 0.0;
-        for (i, (source, used)) in uses.iter().enumerate().filter(|u| u.1.0 == j) {
-            debug_assert_eq!(*source, j);
+        for (i, (_, used)) in uses.iter().enumerate().filter(|u| u.1.0 == j) {
             for m in 0..columns {
                 let fitted: f64 = used.iter().zip(&s.w[i]).map(|(&k, w)| w * s.phi[k * columns + m]).sum();
                 sum += (s.x[i * columns + m] - fitted).powi(2);

@@ -13,7 +13,7 @@ fn the_scan_visits_gates_as_often_as_they_are_probable() {
     example.model.prepare(&example.view, dense(&example.x, 3), &[0], &[], &mut scratch);
     let seen: Vec<usize> = (0..100_000)
         .map(|_| {
-            example.scan(&mut entries, 1.0, &mut scratch, &mut rng);
+            example.scan(&entries, 1.0, &mut scratch, &mut rng);
             example.model.finish(&example.view, &mut scratch, &mut rng, &mut entries).unwrap();
             entries.iter().map(|e| 2 >> e.0).sum()
         })
@@ -40,7 +40,7 @@ fn annealing_finds_the_evidence() {
                 let power = (f64::from(q) / f64::from(steps)).powi(3);
                 ln_weight += (power - before) * example.model.ln_row(&example.view, &scratch);
                 before = power;
-                example.scan(&mut entries, power, &mut scratch, &mut rng);
+                example.scan(&entries, power, &mut scratch, &mut rng);
                 example.model.finish(&example.view, &mut scratch, &mut rng, &mut entries).unwrap();
             }
             (ln_weight - LN_P).exp()
