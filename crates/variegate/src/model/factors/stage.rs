@@ -5,8 +5,7 @@ use rand::seq::SliceRandom;
 use super::draws::Draw;
 use super::likelihood::{Entry, Likelihood, Row, Tempering};
 use crate::Result;
-use crate::data::TargetView;
-use crate::data::X;
+use crate::data::{TargetView, X};
 use crate::dist::Beta;
 use crate::prior::BetaProcess;
 use crate::run::{Block, Philox, Purpose, Stream, open01};
@@ -166,4 +165,41 @@ impl<L: Likelihood> Stage<L> {
 /// Log of the mean of exponentials.
 pub fn ln_mean_exp(values: &[f64]) -> f64 {
     log_sum_exp(values) - (values.len() as f64).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counts::{Counts, Scales};
+    use super::*;
+    use crate::data::Matrix;
+
+    /// Probability of a row by annealing against its exact value: the mean of exp(weight) is the probability.
+    #[test]
+    fn annealed_runs_are_unbiased() {
+        let scales = Scales { atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
+        let law = Counts {
+            width: 3,
+            sources: 1,
+            atom_shape: 1.0,
+            weight_shape: 1.2,
+            rate_prior: (1.0, 1.0),
+            background_prior: (1.0, 1.0),
+            background_start: 0.2,
+            first_atom: None,
+            fixed: None,
+        };
+        let view = law.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3], 2, &scales);
+        let odds = |p: f64| (p / (1.0 - p)).ln();
+        let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
+        let stage = Stage::<Counts> { view, scales, ln_odds, count: 2, number: 1 };
+        for (x, exact) in [([3.0, 0.0, 5.0], -5.828103891), ([20.0, 3.0, 41.0], -19.675163375)] {
+            let rows = Matrix::dense(1, 3, x.to_vec());
+            let weights = &stage.anneal(&law, rows.view(), &[0], 50, 2000).unwrap()[0];
+            let ratios: Vec<f64> = weights.iter().map(|w| (w - exact).exp()).collect();
+            let n = ratios.len() as f64;
+            let mean = ratios.iter().sum::<f64>() / n;
+            let error = (ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / n / n).sqrt();
+            assert!((mean - 1.0).abs() < 4.0 * error, "{mean} ± {error}");
+        }
+    }
 }
