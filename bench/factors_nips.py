@@ -89,9 +89,9 @@ def completion(given, articles, keep):
         train = sp.vstack([*parts.values()]).tocsr()
         sources = np.repeat([*parts], [part.shape[0] for part in parts.values()])
         for name, method, call in systems(given, articles):
-            begin = time.time()
+            begin, busy = time.time(), time.process_time()
             p, note = call(train, sources, run)
-            seconds = time.time() - begin
+            seconds, busy = time.time() - begin, time.process_time() - busy
             logs, tokens = log_scores(p, articles.held), np.asarray(articles.held.sum(axis=1)).ravel()
             by_section = {
                 s: float(np.exp(-logs[at].sum() / tokens[at].sum()))
@@ -99,22 +99,29 @@ def completion(given, articles, keep):
                 if (at := articles.test_sections == s).any()
             }
             score = float(np.exp(-logs.sum() / tokens.sum()))
-            entry = found.setdefault(name, {"method": method, "perplexity": [], "seconds": [], "note": [], "by": []})
-            for key, value in zip(entry, (method, score, seconds, note, by_section), strict=True):
+            entry = found.setdefault(
+                name, {"method": method, "perplexity": [], "seconds": [], "cpu": [], "note": [], "by": []}
+            )
+            for key, value in zip(entry, (method, score, seconds, busy, note, by_section), strict=True):
                 if key != "method":
                     entry[key].append(value)
-            print(f"run {run}: {name}: {score:.1f}, {seconds:.0f} s, {note}", file=sys.stderr, flush=True)
+            print(
+                f"run {run}: {name}: {score:.1f}, {seconds:.0f} s, {busy:.0f} s of CPU, {note}",
+                file=sys.stderr,
+                flush=True,
+            )
             keep("completion", found)
     mine, rows = found.get("shared factors"), []
     for name, e in found.items():
         kin = [np.mean(o["perplexity"]) for o in found.values() if o["method"] == e["method"]]
         label = f"**{name}** (best)" if len(kin) > 1 and np.mean(e["perplexity"]) == min(kin) else name
         gap = "" if mine is None or e is mine else cell(np.subtract(e["perplexity"], mine["perplexity"]), "half")
-        rows.append((label, cell(e["perplexity"]), gap, f"{np.mean(e['seconds']):.0f}", e["note"][-1]))
+        seconds = [f"{np.mean(e[key]):.0f}" for key in ("seconds", "cpu")]
+        rows.append((label, cell(e["perplexity"]), gap, *seconds, e["note"][-1]))
     tests = ", ".join(f"{s} {(articles.test_sections == s).sum()}" for s in given.sections)
     title = f"Completion: {train.shape[0]} articles to fit, {train.shape[1]} words, {given.runs} runs; test articles: "
     title += f"{tests}, of which {articles.held.sum()} tokens are to be predicted"
-    print_table(title, ("method", "perplexity", "above ours", "seconds a run", "last run"), rows)
+    print_table(title, ("method", "perplexity", "above ours", "seconds a run", "CPU seconds", "last run"), rows)
 
 
 def differences(title, first, found):
