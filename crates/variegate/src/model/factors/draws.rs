@@ -118,7 +118,7 @@ pub(super) fn read(chains: &[Piece], scales: [&str; 3], sources: usize) -> Resul
             kept.weight.push(row[weight.start]);
             kept.uses.extend(row[uses.clone()].iter().map(|&n| n as u32));
             kept.carried.extend_from_slice(&row[carried.clone()]);
-            kept.phi.extend(row[phi.clone()].iter().map(|&v| v as f32));
+            kept.phi.extend(row[phi.clone()].iter().map(|&v| (v as f32).clamp(f32::MIN, f32::MAX)));
         }
     }
     Ok((all, lengths))

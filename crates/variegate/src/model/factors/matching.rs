@@ -33,7 +33,9 @@ pub fn assign(worth: &[f64], rows: usize, cols: usize) -> Vec<Option<usize>> {
             done[at] = true;
             let (i, mut step, mut next) = (owner[at], f64::INFINITY, 0);
             for j in (1..=cols).filter(|&j| !done[j]) {
-                let slack = -worth[(i - 1) * cols + j - 1] - row_price[i] - col_price[j];
+                let value = worth[(i - 1) * cols + j - 1];
+                // what is not a number is worth nothing; it must not stop the search
+                let slack = if value.is_finite() { -value } else { 0.0 } - row_price[i] - col_price[j];
                 if slack < least[j] {
                     least[j] = slack;
                     before[j] = at;
@@ -75,7 +77,10 @@ pub fn same_atoms(first: &[f64], second: &[f64], width: usize) -> Vec<Option<(us
     let mut cosine = vec![0.0; a.len() * b.len()];
     crate::linalg::mul_t(first, second, &mut cosine, a.len(), width, b.len(), false);
     for (i, row) in cosine.chunks_exact_mut(b.len().max(1)).enumerate() {
-        row.iter_mut().zip(&b).for_each(|(c, b)| *c /= a[i] * b);
+        for (c, b) in row.iter_mut().zip(&b) {
+            *c /= a[i] * b;
+            *c = if c.is_finite() { *c } else { 0.0 };
+        }
     }
     let worth: Vec<f64> = cosine.iter().map(|c| c.abs()).collect();
     let pairs = assign(&worth, a.len(), b.len());
@@ -121,6 +126,7 @@ mod tests {
                 }
             }
         }
+        assert_eq!(assign(&[f64::NAN, f64::INFINITY, 1.0, f64::NAN], 2, 2).iter().flatten().count(), 2);
         assert_eq!(assign(&[], 0, 3), Vec::<Option<usize>>::new());
         assert_eq!(assign(&[], 2, 0), vec![None, None]);
     }

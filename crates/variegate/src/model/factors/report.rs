@@ -84,7 +84,11 @@ impl FactorsPosterior {
             for (f, place) in same.iter().enumerate() {
                 let Some((k, sign)) = *place else { continue };
                 let phi: Vec<f64> = draw.phi[k * width..][..width].iter().map(|&v| f64::from(v)).collect();
-                let scale = sign / size(&phi);
+                let size = size(&phi);
+                if !(size > 0.0 && size.is_finite()) {
+                    continue;
+                }
+                let scale = sign / size;
                 out[f * width..][..width].iter_mut().zip(&phi).for_each(|(o, v)| *o += scale * v);
             }
         }

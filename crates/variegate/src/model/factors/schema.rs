@@ -11,6 +11,8 @@ use crate::data::{Dataset, Needs};
 
 /// Counts beyond this make one wonder.
 const LARGE: f64 = 1e7;
+/// Counts beyond this are refused: the work of a birth grows with the root of a count.
+const LARGEST: f64 = 1e8;
 /// What is added to the column means of the first factor.
 const ABOVE_NOTHING: f64 = 1e-3;
 
@@ -66,6 +68,11 @@ impl Schema {
         let mut warnings = Vec::new();
         if counts && means.iter().all(|&m| m == 0.0) {
             warnings.push("every count is zero: there is nothing to learn from these rows".to_string());
+        }
+        if counts && largest > LARGEST {
+            return Err(unfit(format!(
+                "the largest count is {largest}, and factors takes counts of at most {LARGEST}: divide all counts, or fit with `likelihood` gaussian"
+            )));
         }
         if counts && largest > LARGE {
             warnings.push(format!("the largest count is {largest:.0}: consider dividing all counts, or likelihood gaussian"));

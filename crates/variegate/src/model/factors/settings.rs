@@ -100,7 +100,11 @@ pub(super) fn table() -> Vec<Setting> {
     let mut all = vec![
         setting("likelihood", Kind::Word(&["poisson", "gaussian"]), "Law of the data: counts (poisson) or real numbers (gaussian)"),
         setting("sampler", Kind::Word(&["parallel", "rowslice", "slice"]), "How the posterior is sampled; slice is the paper's, corrected"),
-        setting("mass", POSITIVE, "Factors of a row that the prior expects; with learn_mass the mean of its prior"),
+        setting(
+            "mass",
+            Kind::Number { above: 0.0, most: 100.0 },
+            "Factors of a row that the prior expects; with learn_mass the mean of its prior",
+        ),
         setting("learn_mass", Kind::Switch, "Whether the mass is learned"),
         setting("concentration_shape", POSITIVE, "Shape of the prior of each source's concentration (large: sources use factors alike)"),
         setting("concentration_rate", POSITIVE, "Rate of that prior"),

@@ -116,6 +116,7 @@ fn hostile_rows_are_refused_in_words_or_have_a_defined_result() {
     let gaussian = [("likelihood", json!("gaussian"))];
     assert!(refuse(&[], 2, 2, vec![1.0, 0.5, 2.0, 3.0]).unwrap().contains("row 1"));
     assert!(refuse(&[], 2, 2, vec![1.0, 1.0, -2.0, 3.0]).unwrap().contains("row 2"));
+    assert!(refuse(&[], 2, 2, vec![1.0, 1.0, 1e12, 3.0]).unwrap().contains("at most"));
     assert!(refuse(&[], 2, 2, vec![1.0, 1.0, f64::NAN, 3.0]).unwrap().contains("row 2"));
     assert!(refuse(&gaussian, 2, 2, vec![1.0, f64::NAN, 2.0, 3.0]).is_some());
     assert!(refuse(&gaussian, 2, 2, vec![1.0, 2.0, 1.0, 2.0]).unwrap().contains("no variation"));
