@@ -221,9 +221,16 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         return self._fit(X, None, None, list(getattr(self, "feature_names_in_", [])), given)
 
     def _validated(self, X, reset):
-        finite = "allow-nan" if self.missing is True else True
         return validate_data(
-            self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset, ensure_all_finite=finite
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            reset=reset,
+            ensure_all_finite="allow-nan" if self.missing is True else True,
+            # nothing is left of one row when its mean is taken off
+            ensure_min_samples=2 if reset and self.likelihood == "gaussian" and self.center is True else 1,
         )
 
     def _open(self, model):
