@@ -53,11 +53,11 @@ fn from_simulated_data_to_coordinates() {
     for family in families().filter(|f| unsupervised(*f)) {
         let (name, short) = (family.name(), short(family));
         let desk = Desk::new();
-        desk.good(&format!("simulate {name} --rows 120 --seed 1 -o d.csv"));
+        desk.good(&format!("simulate {name} --rows 60 --seed 1 -o d.csv"));
         assert!(desk.text("d.csv").lines().next().unwrap().ends_with(",source"));
         for option in ["--sources", "--source"] {
             let said = desk.fitted(&format!("fit {name} d.csv {option} source --seed 3 --out runs/{option}{short}"));
-            for part in ["120 rows", "sources (", "seed 3", &format!("variegate transform runs/{option}")] {
+            for part in ["60 rows", "sources (", "seed 3", &format!("variegate transform runs/{option}")] {
                 assert!(said.err.contains(part), "`{part}` is missing:\n{}", said.err);
             }
         }
@@ -69,14 +69,14 @@ fn from_simulated_data_to_coordinates() {
         desk.bad(&format!("compare {run} --test d.csv"), 1, &["variegate score"]);
 
         let said = desk.good(&format!("transform {run} d.csv -o c.csv"));
-        assert!(said.out.is_empty() && said.err.contains("120 rows"), "{}", said.err);
+        assert!(said.out.is_empty() && said.err.contains("60 rows"), "{}", said.err);
         let file = desk.text("c.csv");
-        assert!(file.starts_with("row") && file.lines().count() == 121, "{file}");
+        assert!(file.starts_with("row") && file.lines().count() == 61, "{file}");
         let said = desk.good(&format!("transform {run} d.csv --sources source --quiet"));
         assert_eq!(said.out, file, "standard output gets what the file gets");
         assert!(said.err.is_empty());
         let found = desk.good(&format!("transform {run} d.csv --json")).json();
-        assert_eq!(found["coordinates"].as_array().unwrap().len(), 120);
+        assert_eq!(found["coordinates"].as_array().unwrap().len(), 60);
         // what is said of a row depends on that row alone, and sources are told by name
         let text = desk.text("d.csv");
         let lines: Vec<&str> = text.lines().collect();
@@ -86,7 +86,7 @@ fn from_simulated_data_to_coordinates() {
         assert_eq!((cells(&few, 1), cells(&few, 2)), (cells(&file, 7), cells(&file, 3)));
         let alone: String = lines.iter().map(|l| format!("{}\n", l.rsplit_once(',').unwrap().0)).collect();
         desk.write("alone.csv", &alone);
-        assert_eq!(desk.good(&format!("transform {run} alone.csv")).out.lines().count(), 121, "rows of a new source");
+        assert_eq!(desk.good(&format!("transform {run} alone.csv")).out.lines().count(), 61, "rows of a new source");
         desk.bad(&format!("transform {run} alone.csv --sources source"), 1, &["`source`"]);
         desk.bad(&format!("transform {run} d.csv -o c.csv"), 1, &["c.csv", "--force"]);
 
@@ -98,7 +98,7 @@ fn from_simulated_data_to_coordinates() {
         let again = desk.good(&format!("score {run} d.csv --completion --json --seed 0")).json();
         assert_eq!(first["perplexity"], again["perplexity"]);
         assert!(first["perplexity"].as_f64().unwrap() < first["columns"].as_f64().unwrap(), "better than guessing");
-        assert_eq!(first["each"]["perplexity"].as_array().unwrap().len(), 120);
+        assert_eq!(first["each"]["perplexity"].as_array().unwrap().len(), 60);
         let effort = "--temperatures 10 --runs 4 --draws 3";
         let said = desk.good(&format!("score {run} few.csv --perplexity {effort}"));
         assert!(said.out.contains("-ln p a row") && said.out.contains("cannot be compared"), "{}", said.out);
@@ -110,8 +110,8 @@ fn from_simulated_data_to_coordinates() {
         assert_eq!(said.out.lines().count(), 7);
         assert!(said.err.contains("mean average precision over the first 3") && said.err.contains("relevant by source"), "{}", said.err);
         let whole = desk.good(&format!("retrieve {run} few.csv --among d.csv -k all --json")).json();
-        assert_eq!(whole["found"][0]["rows"].as_array().unwrap().len(), 120);
-        assert_eq!(whole["scores"]["precision"].as_array().unwrap().len(), 120);
+        assert_eq!(whole["found"][0]["rows"].as_array().unwrap().len(), 60);
+        assert_eq!(whole["scores"]["precision"].as_array().unwrap().len(), 60);
         assert!(desk.good(&format!("retrieve {run} alone.csv -k 1 -o r.csv")).err.contains("--label COLUMN"));
         desk.bad(&format!("retrieve {run} few.csv --label x.csv:y"), 2, &["--among-label"]);
         std::fs::rename(desk.path("d.csv"), desk.path("e.csv")).unwrap();
@@ -131,7 +131,7 @@ fn classifiers_have_no_factors() {
     desk.write("counts.csv", "x1,x2,x3\n1,2,0\n");
     desk.bad("score runs/a counts.csv --completion", 1, &["`logistic` predicts a target"]);
     desk.bad("score runs/a d.csv --completion --perplexity", 2, &["cannot be used with"]);
-    desk.bad("retrieve runs/a d.csv -k 0", 2, &["-k", "at least 1"]);
+    desk.bad("retrieve runs/a d.csv -k 0", 2, &["--most", "at least 1"]);
 }
 
 /// Predictions find their columns by name, with or without the target, in another order and another format.

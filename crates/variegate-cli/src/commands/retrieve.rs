@@ -77,10 +77,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(out) = out {
         output::check_free(out, force)?;
     }
+    let label = label_of_searched(matches)?;
     let opened = Opened::of(matches, "neighbours")?;
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
     let queries = opened.read(&path, matches)?;
-    let (among, place) = searched(&opened, matches)?;
+    let (among, place) = searched(&opened, label, matches)?;
     let most = matches.get_one::<usize>("most").copied().unwrap_or(100).min(among.rows());
     let found = opened
         .posterior
@@ -131,16 +132,20 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// The rows to search, and their file.
-fn searched(opened: &Opened, matches: &ArgMatches) -> Result<(Dataset<'static>, PathBuf)> {
-    let label = match (matches.get_one::<String>("among-label"), matches.get_one::<String>("label")) {
-        (Some(_), _) => "among-label",
+/// The option that gives the labels of the rows to search.
+fn label_of_searched(matches: &ArgMatches) -> Result<&'static str> {
+    match (matches.get_one::<String>("among-label"), matches.get_one::<String>("label")) {
+        (Some(_), _) => Ok("among-label"),
         (None, Some(label)) if matches!(label.parse(), Ok(ColumnSpec::File { .. })) => {
             let text = "--label names a file, which belongs to the queries: name that of the rows to search with --among-label";
-            return Err(Usage(text.into()).into());
+            Err(Usage(text.into()).into())
         }
-        _ => "label",
-    };
+        _ => Ok("label"),
+    }
+}
+
+/// The rows to search, and their file.
+fn searched(opened: &Opened, label: &'static str, matches: &ArgMatches) -> Result<(Dataset<'static>, PathBuf)> {
     let mut rows = Rows { options: ["among-sources", label], format: Some(matches) };
     if let Some(path) = matches.get_one::<PathBuf>("among") {
         return Ok((opened.read_as(path, &rows, matches)?, path.clone()));

@@ -92,7 +92,9 @@ pub fn short(family: &dyn Family) -> String {
     let has = |name: &str| family.settings().iter().any(|s| s.name == name);
     let samples = family.defaults().get("inference").is_none_or(|word| ["hmc", "gibbs", "mh"].iter().any(|w| word == w));
     let mut options = String::new();
-    for (name, option) in [("n_chains", " --chains 2"), ("n_warmup", " --warmup 100"), ("n_draws", " --draws 300")] {
+    // rows alone take many sweeps a draw, of which these tests need few
+    let draws = if unsupervised(family) { " --draws 30 --thin 1" } else { " --draws 300" };
+    for (name, option) in [("n_chains", " --chains 2"), ("n_warmup", " --warmup 100"), ("n_draws", draws)] {
         // a family that samples only where `inference` says so refuses them elsewhere
         if has(name) && samples {
             options += option;

@@ -138,7 +138,7 @@ impl<R: Read> Array<R> {
             }
             Ok(())
         })?;
-        if let Some(at) = x.iter().position(|v| !v.is_finite() && !(missing && v.is_nan())) {
+        if let Some(at) = x.iter().position(|v| !(v.is_finite() || missing && v.is_nan())) {
             return Err(DataError::NotFinite { row: at / cols + 1, column: format!("x{}", at % cols), value: x[at] }.into());
         }
         Ok(Matrix::try_dense(rows, cols, x)?)

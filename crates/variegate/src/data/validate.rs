@@ -91,7 +91,7 @@ impl Dataset<'_> {
 
     /// Whether every stored feature is finite, or missing where that is allowed.
     pub fn check_finite(&self, missing: bool) -> Result<(), DataError> {
-        self.first_feature(|v| !v.is_finite() && !(missing && v.is_nan()))
+        self.first_feature(|v| !(v.is_finite() || missing && v.is_nan()))
             .map_or(Ok(()), |(row, column, value)| Err(DataError::NotFinite { row: row + 1, column, value }))
     }
 
