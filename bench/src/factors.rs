@@ -62,7 +62,7 @@ fn normals(rng: &mut Philox) -> Known {
     let (width, rows) = (30, 100);
     let mut normal = || -> f64 { StandardNormal.sample(rng) };
     let factors: Vec<f64> = (0..8 * width).map(|_| normal()).collect();
-    let used: Vec<[bool; 2]> = (0..8).map(|f| [f < 5, f < 2 || f >= 5]).collect();
+    let used: Vec<[bool; 2]> = (0..8).map(|f| [f < 5, !(2..5).contains(&f)]).collect();
     let mut values = Vec::with_capacity(2 * rows * width);
     for i in 0..2 * rows {
         let mut mean = vec![0.0; width];
