@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Share of each row that is shown.
 pub const SEEN: f64 = 0.5;
 /// Foretold probabilities that are held in memory at a time.
-const MOST: usize = 1 << 19;
+const MOST: usize = 1 << 21;
 
 /// How well the held halves of some rows were foretold.
 #[derive(Debug, Clone, Default, PartialEq)]
