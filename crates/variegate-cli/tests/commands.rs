@@ -119,6 +119,23 @@ fn from_simulated_data_to_coordinates() {
     }
 }
 
+/// Real numbers may be missing where the model says so; they have no halves to complete, and their scores are densities.
+#[test]
+fn factors_of_real_numbers() {
+    let desk = Desk::new();
+    desk.good("simulate factors --likelihood gaussian --rows 30 --columns 4 --seed 1 -o d.csv");
+    let text = desk.text("d.csv");
+    let (header, rows) = text.split_once('\n').unwrap();
+    desk.write("holes.csv", &format!("{header}\n{}", rows.replacen(&rows[..rows.find(',').unwrap()], "NA", 1)));
+    let fit = "fit factors holes.csv --likelihood gaussian --source source --seed 1 --chains 2 --warmup 10 --draws 4 --thin 1 --out runs/a";
+    desk.bad(fit, 1, &["row 1", "`x1`", "missing"]);
+    desk.fitted(&format!("{fit} --missing true --quiet"));
+    assert_eq!(desk.good("transform runs/a holes.csv").out.lines().count(), 31);
+    desk.bad("score runs/a d.csv --completion", 2, &["real numbers", "--perplexity"]);
+    let said = desk.good("score runs/a d.csv --perplexity --temperatures 5 --runs 2 --draws 2");
+    assert!(said.out.contains("log densities") && !said.out.contains("bag"), "{}", said.out);
+}
+
 /// What predicts a target has no factors, and says so.
 #[test]
 fn classifiers_have_no_factors() {

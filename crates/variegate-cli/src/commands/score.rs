@@ -10,7 +10,7 @@ use variegate::model::{HeldOut, HeldOutEffort};
 use variegate::score::{Completion, completion};
 
 use super::summary;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::opened::Opened;
 use crate::tables::{self, Table};
 use crate::{files, options, output};
@@ -77,6 +77,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::check_free(out, force)?;
     }
     let opened = Opened::of(matches, "scores")?;
+    let density = opened.run.record().model.get("likelihood").is_some_and(|word| word == "gaussian");
+    if density && options::flag(matches, "completion") {
+        let text = "--completion splits counts in halves, but this run was fitted to real numbers: score it with --perplexity";
+        return Err(Usage(text.into()).into());
+    }
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
     let data = opened.read(&path, matches)?;
     let posterior = opened.posterior.as_ref();
@@ -87,7 +92,6 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     } else {
         let number = |name: &str| matches.get_one::<u64>(name).map_or(1, |&n| n as usize);
         let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws: number("draws") };
-        let density = opened.run.record().model.get("likelihood").is_some_and(|word| word == "gaussian");
         let note = if density { DENSITY } else { BAG };
         Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)? }
     };
