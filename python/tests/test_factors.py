@@ -21,8 +21,6 @@ SHORT = {"n_warmup": 30, "n_draws": 10, "thin": 2, "random_state": 1}
 # a few annealed runs do
 EFFORT = {"temperatures": 10, "runs": 5, "draws": 4}
 
-needs_family = pytest.mark.skipif("factors" not in _core.families(), reason="the family is not in the library yet")
-
 
 @pytest.fixture
 def counts():
@@ -101,7 +99,6 @@ def test_matrices_are_stacked():
         stack([a, b], ["x"])
 
 
-@needs_family
 def test_parameters_are_the_table_of_settings():
     table = _core.family_info("factors")["settings"]
     parameters = inspect.signature(SharedFactorModel).parameters
@@ -113,7 +110,6 @@ def test_parameters_are_the_table_of_settings():
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
 
 
-@needs_family
 def test_finds_what_is_shared(counts):
     X, sources = counts
     model = SharedFactorModel(n_warmup=100, n_draws=30, random_state=3).fit(X, sources=sources)
@@ -135,7 +131,6 @@ def test_finds_what_is_shared(counts):
     assert "early" in str(model.summary())
 
 
-@needs_family
 def test_every_form_of_rows_gives_the_same(counts):
     X, sources = counts
     model = SharedFactorModel(**SHORT)
@@ -155,7 +150,6 @@ def test_every_form_of_rows_gives_the_same(counts):
         counted.transform([X, X, X])
 
 
-@needs_family
 def test_what_is_said_of_a_row_depends_on_that_row_and_its_source(counts):
     X, sources = counts
     model = SharedFactorModel(**SHORT).fit(X, sources=sources)
@@ -171,7 +165,6 @@ def test_what_is_said_of_a_row_depends_on_that_row_and_its_source(counts):
     np.testing.assert_array_equal(model.transform(X[:3], ["new"] * 3), model.transform(X[:3]))
 
 
-@needs_family
 def test_scores_of_counts(counts):
     X, sources = counts
     train = np.arange(80) % 4 > 0
@@ -195,7 +188,6 @@ def test_scores_of_counts(counts):
             model.held_out(X, runs=bad)
 
 
-@needs_family
 def test_finds_rows_that_are_alike(counts):
     X, sources = counts
     model = SharedFactorModel(**SHORT).fit(X, sources=sources)
@@ -209,7 +201,6 @@ def test_finds_rows_that_are_alike(counts):
         model.retrieve(X, X, k=0)
 
 
-@needs_family
 def test_real_numbers_and_missing_ones(reals):
     X, sources = reals
     model = SharedFactorModel(likelihood="gaussian", **SHORT).fit(X, sources=sources)
@@ -228,7 +219,6 @@ def test_real_numbers_and_missing_ones(reals):
         filled.fit(holes, sources=sources)
 
 
-@needs_family
 def test_refuses_what_it_cannot_take(counts):
     X, sources = counts
     model = SharedFactorModel(**SHORT)
@@ -248,7 +238,6 @@ def test_refuses_what_it_cannot_take(counts):
         model.fit(X, sources=sources)._model.predict(X)
 
 
-@needs_family
 def test_one_source_and_none(counts):
     X, _ = counts
     model = SharedFactorModel(**SHORT).fit(X)
@@ -259,7 +248,6 @@ def test_one_source_and_none(counts):
     np.testing.assert_array_equal(again.transform(X, ["only"] * 80), model.transform(X))
 
 
-@needs_family
 def test_same_seed_same_bits_on_any_number_of_threads(counts):
     X, sources = counts
     model = SharedFactorModel(block_rows=7, **SHORT)
@@ -271,7 +259,6 @@ def test_same_seed_same_bits_on_any_number_of_threads(counts):
         np.testing.assert_array_equal(first.transform(X, sources), again.transform(X, sources))
 
 
-@needs_family
 def test_survives_pickle_and_a_folder(counts, tmp_path):
     X, sources = counts
     frame = pd.DataFrame(X, columns=[f"word{j}" for j in range(12)])
@@ -288,7 +275,6 @@ def test_survives_pickle_and_a_folder(counts, tmp_path):
         clone(model).fit(frame, sources=sources[::-1])
 
 
-@needs_family
 def test_works_inside_scikit_learn(counts, reals):
     X, sources = counts
     model = SharedFactorModel(**SHORT).set_output(transform="pandas")
@@ -306,7 +292,6 @@ def test_works_inside_scikit_learn(counts, reals):
 
 
 # scikit-learn's data are real numbers, which are no counts
-@needs_family
 @parametrize_with_checks([SharedFactorModel(likelihood="gaussian", n_chains=2, n_warmup=10, n_draws=5, random_state=1)])
 def test_contract(estimator, check):
     check(estimator)

@@ -55,7 +55,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
     sampler : {"parallel", "rowslice", "slice"}, default="parallel"
         How the posterior is sampled; all have the same posterior.
     mass : float, default=1.0
-        Factors of a row that the prior expects; with `learn_mass` the mean of its prior.
+        Factors of a row that the prior expects, at most 100; with `learn_mass` the mean of its prior.
     learn_mass : bool, default=False
         Whether the mass is learned.
     concentration_shape, concentration_rate : float, default=1.0
@@ -74,12 +74,13 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         Whether the mean of each column in each source is taken off first, with likelihood "gaussian".
     missing : bool, default=False
         Whether entries may be missing (NaN), to be drawn with the rest, with likelihood "gaussian".
-    split_merge : int, default=None
-        Attempts to split or merge factors in a sweep.
-    birth_rows : float, default=None
-        Rows that may bear or lose a factor of their own in a sweep, on average, with sampler "parallel".
-    max_factors : int, default=None
-        Most factors; 0 chooses by the size of the data.
+    split_merge : int or None, default=None
+        Attempts to split or merge factors in a sweep; None makes 20 for counts and 60 for real numbers.
+    birth_rows : float or None, default=None
+        Rows that may bear or lose a factor of their own in a sweep, on average, with sampler "parallel"; None is 60 for
+        counts and 200 for real numbers.
+    max_factors : int or None, default=None
+        Most factors; None is four times the root of rows times columns, at most 2000.
     n_chains : int, default=2
         Independent chains.
     n_warmup : int, default=200

@@ -63,6 +63,18 @@ pub(super) fn learn(
         atom.iter_mut().for_each(|v| *v = (*v * c).max(SMALLEST));
         factors.push(c);
     }
+    // then the scale of all atoms at once, with the rates, which one step at a time would hardly move: the laws of atoms and weights
+    // given their rates do not change along it, so that only the priors of the rates have a say
+    if model.fixed.is_none() {
+        let (c, d) = model.rate_prior;
+        let pull = scales.weight.iter().sum::<f64>();
+        let all = GeneralizedInverseGaussian::new(c * (sources as f64 - 1.0), 2.0 * d * pull, 2.0 * d * scales.atom)?;
+        let all = all.sample(rng).clamp(1e-100, 1e100);
+        scales.atom = (scales.atom / all).max(SMALLEST);
+        scales.weight.iter_mut().for_each(|rate| *rate = (*rate * all).max(SMALLEST));
+        phi.iter_mut().for_each(|v| *v = (*v * all).max(SMALLEST));
+        factors.iter_mut().for_each(|factor| *factor *= all);
+    }
     Ok(factors)
 }
 

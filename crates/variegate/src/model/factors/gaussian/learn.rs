@@ -52,6 +52,15 @@ impl Gaussian {
                 let squares = (0..atoms).map(|k| weight_squares(j, k) / (factors[k] * factors[k])).sum();
                 *weight = self.precision(used as f64, squares, rng)?;
             }
+            // the scale of all atoms at once, with the precisions, which one step at a time would hardly move: the laws of atoms and
+            // weights given their precisions do not change along it, so that only the priors of the precisions have a say
+            let (shape, rate) = (self.hyper.shape, self.hyper.rate);
+            let pull = scales.weight.iter().sum::<f64>();
+            let all = draw_scale(shape * (sources as f64 - 1.0), 2.0 * rate * pull, 2.0 * rate * scales.atom, rng)?;
+            scales.atom = (scales.atom / (all * all)).max(SMALLEST);
+            scales.weight.iter_mut().for_each(|weight| *weight = (*weight * all * all).max(SMALLEST));
+            phi.iter_mut().for_each(|p| *p *= all);
+            factors.iter_mut().for_each(|factor| *factor *= all);
         }
         Ok(factors)
     }
