@@ -61,7 +61,10 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
     concentration_shape, concentration_rate : float, default=1.0
         Gamma prior of each source's concentration: how closely it follows what the sources have in common.
     atom_shape : float, default=0.3
-        Shape of the gamma prior of the entries of factors of counts; below 1 they are sparse.
+        Shape of the gamma prior of the entries of factors of counts; below 1 they are sparse. With `learn_shape` the
+        mean of its prior.
+    learn_shape : bool, default=True
+        Whether that shape is learned: text wants far sparser factors than most other counts.
     weight_shape : float, default=1.0
         Shape of the gamma prior of the weights of factors of counts.
     scale_shape, scale_rate : float, default=1.0
@@ -168,6 +171,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         concentration_shape=1.0,
         concentration_rate=1.0,
         atom_shape=0.3,
+        learn_shape=True,
         weight_shape=1.0,
         scale_shape=1.0,
         scale_rate=1.0,

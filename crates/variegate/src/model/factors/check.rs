@@ -117,6 +117,7 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
             split_merge: self.split_merge,
             birth_rows: self.birth_rows,
             most_atoms: usize::MAX,
+            shape_from: 0,
             pairs: true,
         })
     }
@@ -176,9 +177,9 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         ]
         .map(String::from)
         .to_vec();
-        for (name, values) in L::SCALES.iter().zip([1, self.rows.len(), self.rows.len()]) {
-            names.extend((0..values).map(|j| format!("ln {name} {}", j + 1)));
-            names.push(format!("ln {name} 1 × Σ ln(1+|w|)"));
+        for scale in L::SCALES {
+            names.extend((0..scale.len(self.rows.len())).map(|j| format!("ln {} {}", scale.name, j + 1)));
+            names.push(format!("ln {} 1 × Σ ln(1+|w|)", scale.name));
         }
         names
     }
@@ -234,6 +235,7 @@ impl Subject<super::counts::Counts> {
             width: 2,
             sources: rows.len(),
             atom_shape: 0.7,
+            shape_prior: Some((6.0, 8.0)),
             weight_shape: 1.5,
             rate_prior: (5.0, 5.0),
             background_prior: (3.0, 10.0),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::likelihood::Likelihood;
+use super::likelihood::{Likelihood, Scale};
 use super::sampler::{Sampler, State};
 use crate::run::{Draws, Piece};
 use crate::{Error, Result};
@@ -18,8 +18,8 @@ pub struct Draw {
     pub mass: f64,
     /// Concentration of each source.
     pub concentration: Vec<f64>,
-    /// The three kinds of scales.
-    pub scales: [Vec<f64>; 3],
+    /// The kinds of scales, in the order of the likelihood's.
+    pub scales: Vec<Vec<f64>>,
     /// φ, one atom after the other. Half the digits are far more than the posterior has.
     pub phi: Vec<f32>,
     /// Weight of each atom in the parent process.
@@ -52,8 +52,8 @@ pub(super) fn write<L: Likelihood>(sampler: &Sampler<L>, state: &State<L::Scales
     out.scalar("n_shared", (0..count).filter(|&k| visited.atoms.uses_of(k).iter().filter(|n| **n > 0).count() > 1).count() as f64);
     out.scalar("mass", visited.mass);
     out.vector("concentration", &visited.concentration);
-    for (name, values) in L::SCALES.iter().zip(L::scale_values(&visited.scales)) {
-        out.vector(name, &values);
+    for (scale, values) in L::SCALES.iter().zip(L::scale_values(&visited.scales)) {
+        out.vector(scale.name, &values);
     }
     for k in 0..count {
         let uses: Vec<f64> = visited.atoms.uses_of(k).iter().map(|&n| f64::from(n)).collect();
@@ -71,7 +71,7 @@ pub(super) fn write<L: Likelihood>(sampler: &Sampler<L>, state: &State<L::Scales
 }
 
 /// All draws of all chains, in order, and how many each chain has.
-pub(super) fn read(chains: &[Piece], scales: [&str; 3], sources: usize) -> Result<(Vec<Draw>, Vec<usize>)> {
+pub(super) fn read(chains: &[Piece], scales: &[Scale], sources: usize) -> Result<(Vec<Draw>, Vec<usize>)> {
     let (mut all, mut lengths) = (Vec::new(), Vec::new());
     for piece in chains {
         let (scalars, components) = (&piece.draws.scalars, &piece.draws.components);
@@ -81,7 +81,7 @@ pub(super) fn read(chains: &[Piece], scales: [&str; 3], sources: usize) -> Resul
             |name: &str, n: usize| (0..n).map(|i| scalars.column(name, i).ok_or_else(|| missing(name))).collect::<Result<Vec<_>>>();
         let (ln_joint, ln_likelihood, mass) = (number("log_joint")?, number("log_likelihood")?, number("mass")?);
         let concentration = vector("concentration", sources)?;
-        let scale_columns = [vector(scales[0], 1)?, vector(scales[1], sources)?, vector(scales[2], sources)?];
+        let scale_columns = scales.iter().map(|s| vector(s.name, s.len(sources))).collect::<Result<Vec<_>>>()?;
         let first = all.len();
         for s in 0..ln_joint.len() {
             let at = |columns: &[Vec<f64>]| columns.iter().map(|c| c[s]).collect::<Vec<f64>>();
@@ -90,7 +90,7 @@ pub(super) fn read(chains: &[Piece], scales: [&str; 3], sources: usize) -> Resul
                 ln_likelihood: ln_likelihood[s],
                 mass: mass[s],
                 concentration: at(&concentration),
-                scales: [at(&scale_columns[0]), at(&scale_columns[1]), at(&scale_columns[2])],
+                scales: scale_columns.iter().map(|columns| at(columns)).collect(),
                 phi: Vec::new(),
                 weight: Vec::new(),
                 uses: Vec::new(),

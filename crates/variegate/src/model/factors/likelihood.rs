@@ -27,6 +27,24 @@ pub struct Row<'a> {
     pub filled: &'a [f64],
 }
 
+/// A kind of scale: a number that governs atoms or weights, or how far rows are from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// Its name in draws.
+    pub name: &'static str,
+    /// Its name among the arrays of a posterior.
+    pub array: &'static str,
+    /// Whether every source has its own.
+    pub by_source: bool,
+}
+
+impl Scale {
+    /// How many numbers it has.
+    pub fn len(&self, sources: usize) -> usize {
+        if self.by_source { sources } else { 1 }
+    }
+}
+
 /// How a row's evidence counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tempering {
@@ -94,17 +112,17 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     /// Such rows together.
     type Side: Side<Part = Self::Part>;
 
-    /// What the three kinds of scales are called: of atoms, of the weights of each source, and of each source itself.
-    const SCALES: [&'static str; 3];
+    /// The kinds of scales.
+    const SCALES: &'static [Scale];
 
     /// Number of columns.
     fn width(&self) -> usize;
 
-    /// The scales as numbers, in the order of their names.
-    fn scale_values(scales: &Self::Scales) -> [Vec<f64>; 3];
+    /// The scales as numbers, in the order of their kinds.
+    fn scale_values(scales: &Self::Scales) -> Vec<Vec<f64>>;
 
-    /// The scales from their numbers.
-    fn scales_of(values: [Vec<f64>; 3]) -> Self::Scales;
+    /// The scales from their numbers, in the same order.
+    fn scales_of(values: &[Vec<f64>]) -> Self::Scales;
 
     /// Scales from their prior, or those that are known.
     fn prior_scales(&self, rng: &mut Philox) -> Result<Self::Scales>;
@@ -221,11 +239,17 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     /// Log likelihood of all rows as reported, at the scales that the rows saw.
     fn ln_likelihood(&self, scales: &Self::Scales, sums: &Self::Sums, rows: &[u64]) -> f64;
 
-    /// Log density of atoms, weights and scales. `uses` has the number of rows of each source and atom, one source a row.
+    /// Log density of atoms, weights and scales, or of their logarithms where they are positive. `uses` has the number of rows of each source and atom, one source a row.
     fn ln_prior(&self, phi: &[f64], scales: &Self::Scales, sums: &Self::Sums, uses: &[u64]) -> f64;
 
     /// How much of each source each atom carries (mass, or sum of squares), one source a row.
     fn carried(&self, phi: &[f64], sums: &Self::Sums, sources: usize) -> Vec<f64>;
+
+    /// Draws what can be known of the shape of atoms without them, given what the rows reported of `count` atoms. `learn` must follow.
+    fn learn_shape(&self, scales: &mut Self::Scales, sums: &Self::Sums, count: usize, rng: &mut Philox) -> Result<()> {
+        let _ = (scales, sums, count, rng);
+        Ok(())
+    }
 
     /// Draws atoms and scales given what the rows reported, and moves the scale of each atom: gives the factors that φ was multiplied
     /// by, by which rows must divide their weights.

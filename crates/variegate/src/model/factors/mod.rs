@@ -182,6 +182,9 @@ impl FactorsFit {
     }
 }
 
+/// Sweeps before the shape of atoms is learned.
+const SHAPE_FROM: u64 = 30;
+
 fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
     Sampler {
         likelihood,
@@ -194,6 +197,8 @@ fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
         split_merge: s.split_merge_attempts(),
         birth_rows: s.birth_rows_expected(),
         most_atoms: schema.most_atoms(s.max_factors),
+        // within the warm-up, which need not keep the law
+        shape_from: SHAPE_FROM.min(s.n_warmup / 2),
         pairs: true,
     }
 }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::draws::{Draw, read};
-use super::likelihood::Likelihood;
+use super::likelihood::{Likelihood, Scale};
 use super::matching::same_atoms;
 use super::settings::{LikelihoodKind, Settings};
 use super::stage::{COUNTED, Stage, ln_mean_exp};
@@ -60,13 +60,17 @@ macro_rules! with_likelihood {
     };
 }
 
+/// The kinds of scales of a likelihood.
+pub(super) fn scales_of(kind: LikelihoodKind) -> &'static [Scale] {
+    match kind {
+        LikelihoodKind::Poisson => super::counts::Counts::SCALES,
+        LikelihoodKind::Gaussian => super::gaussian::Gaussian::SCALES,
+    }
+}
+
 impl FactorsPosterior {
     pub(super) fn new(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
-        let names = match settings.likelihood {
-            LikelihoodKind::Poisson => super::counts::Counts::SCALES,
-            LikelihoodKind::Gaussian => super::gaussian::Gaussian::SCALES,
-        };
-        let (draws, lengths) = read(chains, names, schema.rows.len())?;
+        let (draws, lengths) = read(chains, scales_of(settings.likelihood), schema.rows.len())?;
         if draws.is_empty() {
             return Err(Error::Unfit("there are no draws yet: let the run go on until the warm-up is over".into()));
         }

@@ -1,7 +1,7 @@
 //! What a fitted model says of itself: how many factors, who shares them, and how sure that is.
 
 use super::draws::Draw;
-use super::posterior::FactorsPosterior;
+use super::posterior::{FactorsPosterior, scales_of};
 use super::settings::LikelihoodKind;
 use crate::diagnostics::{convergence, summarise};
 use crate::linalg::dot;
@@ -199,10 +199,6 @@ impl FactorsPosterior {
         let pairs = |f: &dyn Fn(usize, usize) -> f64| (0..sources * sources).map(|at| f(at / sources, at % sources)).collect::<Vec<f64>>();
         let by_source = vec![sources, factors];
         let square = vec![sources, sources];
-        let scales = match self.settings.likelihood {
-            LikelihoodKind::Poisson => ["atom_rate_draws", "weight_rate_draws", "background_draws"],
-            LikelihoodKind::Gaussian => ["atom_precision_draws", "weight_precision_draws", "noise_precision_draws"],
-        };
         let n = self.draws.len();
         let each = |f: &dyn Fn(&Draw) -> f64| self.draws.iter().map(f).collect::<Vec<f64>>();
         let mut all = vec![
@@ -225,10 +221,9 @@ impl FactorsPosterior {
             },
             NamedArray { name: "chain_lengths", shape: vec![self.lengths.len()], values: self.lengths.iter().map(|&l| l as f64).collect() },
         ];
-        for (which, name) in scales.into_iter().enumerate() {
-            let wide = if which == 0 { 1 } else { sources };
+        for (which, scale) in scales_of(self.settings.likelihood).iter().enumerate() {
             let values = self.draws.iter().flat_map(|d| d.scales[which].clone()).collect();
-            all.push(NamedArray { name, shape: vec![n, wide], values });
+            all.push(NamedArray { name: scale.array, shape: vec![n, scale.len(sources)], values });
         }
         all
     }

@@ -57,6 +57,8 @@ pub struct Sampler<L> {
     pub birth_rows: f64,
     /// No births beyond so many atoms.
     pub most_atoms: usize,
+    /// Sweeps before the shape of atoms is learned: the few that a fit begins with tell little of it.
+    pub shape_from: u64,
     /// Whether rows move weight between atoms that are alike.
     pub pairs: bool,
 }
@@ -572,6 +574,9 @@ impl<L: Likelihood> Program for Sampler<L> {
             ],
         };
         state.visited = Some(visited);
+        if tick.sweep > self.shape_from {
+            self.likelihood.learn_shape(&mut state.scales, &stats.sums, state.atoms.len(), &mut rng)?;
+        }
         state.factors = self.likelihood.learn(&mut state.atoms.phi, &mut state.scales, &stats.sums, &uses, &self.rows, &mut rng)?;
         Ok(report)
     }

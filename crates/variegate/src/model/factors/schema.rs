@@ -90,6 +90,7 @@ impl Schema {
             width: self.width,
             sources: self.rows.len(),
             atom_shape: s.atom_shape,
+            shape_prior: s.learn_shape.then_some((1.0, 1.0 / s.atom_shape)),
             weight_shape: s.weight_shape,
             rate_prior: (s.scale_shape, s.scale_rate),
             background_prior: (s.background_shape, s.background_rate.unwrap_or(10.0 / mean)),

@@ -32,8 +32,10 @@ pub struct Settings {
     pub concentration_shape: f64,
     /// Its rate.
     pub concentration_rate: f64,
-    /// Shape of the entries of factors of counts: below 1 they are sparse.
+    /// Shape of the entries of factors of counts: below 1 they are sparse. With `learn_shape` the mean of its prior.
     pub atom_shape: f64,
+    /// Whether that shape is learned.
+    pub learn_shape: bool,
     /// Shape of the weights of factors of counts.
     pub weight_shape: f64,
     /// Shape of the prior of rates or precisions.
@@ -74,6 +76,7 @@ impl Default for Settings {
             concentration_shape: 1.0,
             concentration_rate: 1.0,
             atom_shape: 0.3,
+            learn_shape: true,
             weight_shape: 1.0,
             scale_shape: 1.0,
             scale_rate: 1.0,
@@ -108,7 +111,16 @@ pub(super) fn table() -> Vec<Setting> {
         setting("learn_mass", Kind::Switch, "Whether the mass is learned"),
         setting("concentration_shape", POSITIVE, "Shape of the prior of each source's concentration (large: sources use factors alike)"),
         setting("concentration_rate", POSITIVE, "Rate of that prior"),
-        setting("atom_shape", Kind::Number { above: 0.0, most: 1e3 }, "Shape of the entries of factors of counts; below 1 they are sparse"),
+        setting(
+            "atom_shape",
+            Kind::Number { above: 0.0, most: 1e3 },
+            "Shape of the entries of factors of counts; below 1 they are sparse; with learn_shape the mean of its prior",
+        ),
+        setting(
+            "learn_shape",
+            Kind::Switch,
+            "Whether that shape is learned: text wants far sparser factors than most other counts (poisson)",
+        ),
         setting("weight_shape", Kind::Number { above: 0.0, most: 1e3 }, "Shape of the weights of factors of counts"),
         setting("scale_shape", POSITIVE, "Shape of the prior of rates or precisions"),
         setting("scale_rate", POSITIVE, "Rate of that prior"),
@@ -160,7 +172,7 @@ impl Settings {
             &[
                 (
                     gaussian,
-                    &["atom_shape", "weight_shape", "background_shape", "background_rate"],
+                    &["atom_shape", "learn_shape", "weight_shape", "background_shape", "background_rate"],
                     "left out: it is for `likelihood` poisson alone",
                 ),
                 (!gaussian, &["center", "missing"], "left out: it is for `likelihood` gaussian alone"),

@@ -47,12 +47,18 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
                 width: request.columns,
                 sources,
                 atom_shape: settings.atom_shape,
+                shape_prior: None,
                 weight_shape: settings.weight_shape,
                 rate_prior: (settings.scale_shape, settings.scale_rate),
                 background_prior: (settings.background_shape, settings.background_rate.unwrap_or(10.0)),
                 background_start: 0.1,
                 first_atom: None,
-                fixed: Some(super::counts::Scales { atom: 0.1, weight: vec![0.5; sources], background: vec![0.1; sources] }),
+                fixed: Some(super::counts::Scales {
+                    shape: settings.atom_shape,
+                    atom: 0.1,
+                    weight: vec![0.5; sources],
+                    background: vec![0.1; sources],
+                }),
             };
             draw(&law, settings, rows, request, seed)
         }

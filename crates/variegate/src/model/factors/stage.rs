@@ -36,7 +36,7 @@ impl<L: Likelihood> Stage<L> {
     /// The draw of this number, for rows of sources with these numbers of rows at the fit; `unseen` if rows of other sources come too.
     pub fn new(likelihood: &L, draw: &Draw, rows: &[u64], number: u32, unseen: bool) -> Result<Self> {
         let mut rng = Stream::new(0, number, Purpose::Predict).rng();
-        let scales = likelihood.with_unseen_source(&L::scales_of(draw.scales.clone()));
+        let scales = likelihood.with_unseen_source(&L::scales_of(&draw.scales));
         let process = BetaProcess::new(rows, &draw.concentration);
         let mean = draw.concentration.iter().sum::<f64>() / draw.concentration.len().max(1) as f64;
         let concentration: Vec<f64> = draw.concentration.iter().copied().chain([mean]).collect();
@@ -183,11 +183,12 @@ mod tests {
     /// Probability of a row by annealing against its exact value: the mean of exp(weight) is the probability.
     #[test]
     fn annealed_runs_are_unbiased() {
-        let scales = Scales { atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
+        let scales = Scales { shape: 1.0, atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
         let law = Counts {
             width: 3,
             sources: 1,
             atom_shape: 1.0,
+            shape_prior: None,
             weight_shape: 1.2,
             rate_prior: (1.0, 1.0),
             background_prior: (1.0, 1.0),

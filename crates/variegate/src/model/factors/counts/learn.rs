@@ -10,8 +10,8 @@ use crate::dist::{Gamma, GeneralizedInverseGaussian};
 use crate::run::Philox;
 use crate::special::ln_gamma;
 
-/// Sum of row k of a matrix with one source a row, over the sources.
-fn by_atom(values: &[f64], count: usize, k: usize) -> impl Iterator<Item = f64> + '_ {
+/// Values of an atom in a matrix with one source a row.
+pub(super) fn by_atom(values: &[f64], count: usize, k: usize) -> impl Iterator<Item = f64> + '_ {
     values.iter().skip(k).step_by(count.max(1)).copied()
 }
 
@@ -26,7 +26,7 @@ pub(super) fn learn(
 ) -> Result<Vec<f64>> {
     let (width, count) = (model.width, phi.len() / model.width);
     let sources = scales.weight.len();
-    let (a, rate) = (model.atom_shape, scales.atom);
+    let (a, rate) = (scales.shape, scales.atom);
     // a generator an atom: they are drawn in parallel, to the same numbers whoever draws them
     let key = [rng.next_u64(), rng.next_u64()];
     phi.par_chunks_exact_mut(width).enumerate().try_for_each(|(k, atom)| -> Result<()> {
@@ -80,12 +80,13 @@ pub(super) fn learn(
 
 pub(super) fn ln_prior(model: &Counts, phi: &[f64], scales: &Scales, sums: &Sums, uses: &[u64]) -> f64 {
     let count = phi.len() / model.width;
-    // a sum of Gamma(a, r) log densities, from the number of draws, the sum of their logarithms and their sum
-    let gammas = |n: f64, a: f64, r: f64, ln_sum: f64, sum: f64| n * (a * r.ln() - ln_gamma(a)) + (a - 1.0) * ln_sum - r * sum;
+    // log densities of the logarithms of Gamma(a, r) draws, from their number, the sum of their logarithms and their sum. The densities
+    // of the draws themselves have no upper bound: entries near 0 of sparse atoms would drown everything else
+    let gammas = |n: f64, a: f64, r: f64, ln_sum: f64, sum: f64| n * (a * r.ln() - ln_gamma(a)) + a * ln_sum - r * sum;
     let one = |(a, r): (f64, f64), x: f64| gammas(1.0, a, r, x.ln(), x);
     let mut all = gammas(
         phi.len() as f64,
-        model.atom_shape,
+        scales.shape,
         scales.atom,
         phi.par_chunks(4096).map(|c| c.iter().map(|v| v.ln()).sum::<f64>()).collect::<Vec<_>>().iter().sum(),
         phi.iter().sum(),
@@ -96,6 +97,9 @@ pub(super) fn ln_prior(model: &Counts, phi: &[f64], scales: &Scales, sums: &Sums
         let ln_weights = sums.ln_weights.0.get(j).copied().unwrap_or(0.0);
         all += gammas(used as f64, model.weight_shape, scales.weight[j], ln_weights, weights);
         all += one(model.rate_prior, scales.weight[j]) + one(model.background_prior, scales.background[j]);
+    }
+    if let Some(prior) = model.shape_prior {
+        all += one(prior, scales.shape);
     }
     all + one(model.rate_prior, scales.atom)
 }

@@ -2,12 +2,14 @@
 //! that are not zero.
 //!
 //! `row.rs` holds a row and its moves of single atoms and of pairs, `private.rs` births and deaths, `birth.rs` the likelihood of a new
-//! atom with φ integrated out, `side.rs` splits and merges, `learn.rs` what is drawn given all rows.
+//! atom with φ integrated out, `side.rs` splits and merges, `learn.rs` what is drawn given all rows, `shape.rs` the shape of
+//! atoms among it.
 
 mod birth;
 mod learn;
 mod private;
 mod row;
+mod shape;
 mod side;
 
 #[cfg(test)]
@@ -17,9 +19,10 @@ pub use row::Scratch;
 pub use side::{CountSide, Part};
 
 use rand_distr::{Distribution, Poisson};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::likelihood::{Attempts, Changes, Entry, Likelihood, Row, Tempering};
+use super::likelihood::{Attempts, Changes, Entry, Likelihood, Row, Scale, Tempering};
 use crate::data::X;
 use crate::dist::Gamma;
 use crate::linalg::gram_of;
@@ -37,8 +40,10 @@ pub struct Counts {
     pub width: usize,
     /// Number of sources.
     pub sources: usize,
-    /// Shape of each entry of an atom.
+    /// Shape of each entry of an atom, or what a fit that learns it begins with.
     pub atom_shape: f64,
+    /// Shape and rate of the law of that shape; none where it is known.
+    pub shape_prior: Option<(f64, f64)>,
     /// Shape of each weight.
     pub weight_shape: f64,
     /// Shape and rate of the law of the rates of atoms and weights.
@@ -53,10 +58,12 @@ pub struct Counts {
     pub fixed: Option<Scales>,
 }
 
-/// Rates of atoms and weights, and background rates.
+/// Shape and rate of atoms, rates of weights, and background rates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scales {
-    /// Rate of the entries of atoms.
+    /// Shape of the entries of atoms.
+    pub shape: f64,
+    /// Their rate.
     pub atom: f64,
     /// Rate of the weights of each source.
     pub weight: Vec<f64>,
@@ -95,6 +102,9 @@ pub struct Sums {
 }
 merge_fields!(Sums, counts, background, weights, ln_weights, ln_likelihood);
 
+/// Columns of atoms that a thread turns over, or multiplies, at a time.
+const TURNED: usize = 64;
+const MULTIPLIED: usize = 2048;
 /// How likely any two atoms are to be paired, beside how much they are alike.
 const PARTNER_FLOOR: f64 = 0.02;
 
@@ -107,18 +117,23 @@ impl Likelihood for Counts {
     type Part = Part;
     type Side = CountSide;
 
-    const SCALES: [&'static str; 3] = ["atom_rate", "weight_rate", "background"];
+    const SCALES: &'static [Scale] = &[
+        Scale { name: "atom_shape", array: "atom_shape_draws", by_source: false },
+        Scale { name: "atom_rate", array: "atom_rate_draws", by_source: false },
+        Scale { name: "weight_rate", array: "weight_rate_draws", by_source: true },
+        Scale { name: "background", array: "background_draws", by_source: true },
+    ];
 
     fn width(&self) -> usize {
         self.width
     }
 
-    fn scale_values(scales: &Scales) -> [Vec<f64>; 3] {
-        [vec![scales.atom], scales.weight.clone(), scales.background.clone()]
+    fn scale_values(scales: &Scales) -> Vec<Vec<f64>> {
+        vec![vec![scales.shape], vec![scales.atom], scales.weight.clone(), scales.background.clone()]
     }
 
-    fn scales_of([atom, weight, background]: [Vec<f64>; 3]) -> Scales {
-        Scales { atom: atom.first().copied().unwrap_or(1.0), weight, background }
+    fn scales_of(values: &[Vec<f64>]) -> Scales {
+        Scales { shape: values[0][0], atom: values[1][0], weight: values[2].clone(), background: values[3].clone() }
     }
 
     fn prior_scales(&self, rng: &mut Philox) -> Result<Scales> {
@@ -128,7 +143,11 @@ impl Likelihood for Counts {
         let rates = Gamma::new(self.rate_prior.0, self.rate_prior.1)?;
         let background = Gamma::new(self.background_prior.0, self.background_prior.1)?;
         let mut many = |law: Gamma, n: usize| (0..n).map(|_| law.sample(rng).max(SMALLEST)).collect::<Vec<f64>>();
-        Ok(Scales { atom: many(rates, 1)[0], weight: many(rates, self.sources), background: many(background, self.sources) })
+        let shape = match self.shape_prior {
+            Some((shape, rate)) => many(Gamma::new(shape, rate)?, 1)[0],
+            None => self.atom_shape,
+        };
+        Ok(Scales { shape, atom: many(rates, 1)[0], weight: many(rates, self.sources), background: many(background, self.sources) })
     }
 
     fn draw_row(&self, scales: &Scales, source: usize, mix: &[f64], rng: &mut Philox) -> Result<Vec<f64>> {
@@ -145,6 +164,7 @@ impl Likelihood for Counts {
 
     fn start(&self) -> Scales {
         self.fixed.clone().unwrap_or_else(|| Scales {
+            shape: self.atom_shape,
             atom: 1.0,
             weight: vec![1.0; self.sources],
             background: vec![self.background_start; self.sources],
@@ -156,17 +176,20 @@ impl Likelihood for Counts {
             let mean = v.iter().sum::<f64>() / v.len().max(1) as f64;
             v.iter().copied().chain([mean]).collect()
         };
-        Scales { atom: scales.atom, weight: with_mean(&scales.weight), background: with_mean(&scales.background) }
+        Scales { shape: scales.shape, atom: scales.atom, weight: with_mean(&scales.weight), background: with_mean(&scales.background) }
     }
 
     fn view(&self, phi: &[f64], count: usize, scales: &Scales) -> View {
         let width = self.width;
         let mut by_column = vec![0.0; width * count];
-        for (k, atom) in phi.chunks_exact(width).enumerate() {
-            for (m, &v) in atom.iter().enumerate() {
-                by_column[m * count + k] = v;
+        by_column.par_chunks_mut((TURNED * count).max(1)).enumerate().for_each(|(at, columns)| {
+            let first = at * TURNED;
+            for (k, atom) in phi.chunks_exact(width).enumerate() {
+                for (column, &v) in columns.chunks_exact_mut(count).zip(&atom[first..]) {
+                    column[k] = v;
+                }
             }
-        }
+        });
         let totals = phi.chunks_exact(width).map(|atom| atom.iter().sum()).collect();
         View { count, by_column, totals, partners: Vec::new(), scales: scales.clone() }
     }
@@ -175,8 +198,16 @@ impl Likelihood for Counts {
     fn scan_view(&self, phi: &[f64], count: usize, scales: &Scales) -> View {
         let mut view = self.view(phi, count, scales);
         if count > 1 {
+            // of a fixed number of columns each, added in their order: the same numbers on any number of threads
+            let parts = view.by_column.par_chunks(MULTIPLIED * count).map(|columns| {
+                let mut part = vec![0.0; count * count];
+                gram_of(columns, columns, &mut part, columns.len() / count, count);
+                part
+            });
             let mut gram = vec![0.0; count * count];
-            gram_of(&transposed(phi, count, self.width), &transposed(phi, count, self.width), &mut gram, self.width, count);
+            for part in parts.collect::<Vec<_>>() {
+                gram.iter_mut().zip(part).for_each(|(g, p)| *g += p);
+            }
             view.partners = vec![0.0; count * count];
             for a in 0..count {
                 let mut running = 0.0;
@@ -198,7 +229,7 @@ impl Likelihood for Counts {
     }
 
     fn prior_atom(&self, scales: &Scales, rng: &mut Philox) -> Result<Vec<f64>> {
-        let law = Gamma::new(self.atom_shape, scales.atom)?;
+        let law = Gamma::new(scales.shape, scales.atom)?;
         Ok((0..self.width).map(|_| law.sample(rng).max(SMALLEST)).collect())
     }
 
@@ -299,7 +330,7 @@ impl Likelihood for Counts {
     }
 
     fn side(&self, scales: &Scales) -> CountSide {
-        CountSide::new(self.atom_shape, scales.atom, self.width)
+        CountSide::new(scales.shape, scales.atom, self.width)
     }
 
     fn keep(&self, sums: &mut Sums, kept: &[usize], count: usize) {
@@ -322,20 +353,16 @@ impl Likelihood for Counts {
         (0..sources * count).map(|at| sums.weights.0.get(at).map_or(0.0, |w| w * totals[at % count])).collect()
     }
 
+    fn learn_shape(&self, scales: &mut Scales, sums: &Sums, count: usize, rng: &mut Philox) -> Result<()> {
+        match (&self.fixed, self.shape_prior) {
+            (None, Some(prior)) => shape::draw(self, prior, scales, sums, count, rng),
+            _ => Ok(()),
+        }
+    }
+
     fn learn(&self, phi: &mut [f64], scales: &mut Scales, sums: &Sums, uses: &[u64], rows: &[u64], rng: &mut Philox) -> Result<Vec<f64>> {
         learn::learn(self, phi, scales, sums, uses, rows, rng)
     }
-}
-
-/// The matrix (rows × cols) with its axes exchanged.
-fn transposed(a: &[f64], rows: usize, cols: usize) -> Vec<f64> {
-    let mut out = vec![0.0; a.len()];
-    for (i, row) in a.chunks_exact(cols).enumerate() {
-        for (j, &v) in row.iter().enumerate() {
-            out[j * rows + i] = v;
-        }
-    }
-    out
 }
 
 /// λ_j + Σ φ w at one column.

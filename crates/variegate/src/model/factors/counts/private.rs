@@ -3,7 +3,7 @@
 use rand_distr::Distribution;
 
 use super::super::likelihood::{Attempts, Changes, Entry, Row, Tempering};
-use super::{Counts, SMALLEST, Scratch, View, birth};
+use super::{Counts, SMALLEST, Scales, Scratch, View, birth};
 use crate::Result;
 use crate::dist::Gamma;
 use crate::run::{Philox, open01};
@@ -21,14 +21,14 @@ pub(super) struct Site<'a> {
     pub(super) counts: &'a [f64],
     pub(super) rate: &'a [f64],
     pub(super) model: &'a Counts,
-    pub(super) atom_rate: f64,
+    pub(super) scales: &'a Scales,
     pub(super) prior: Gamma,
 }
 
 impl Site<'_> {
     /// Log likelihood of the row with a new atom of this weight, over that without.
     pub(super) fn ln_gain(&self, w: f64) -> f64 {
-        let (a, b) = (self.model.atom_shape, self.atom_rate);
+        let (a, b) = (self.scales.shape, self.scales.atom);
         let p = w / (b + w);
         let seen: f64 = self.counts.iter().zip(self.rate).map(|(&x, &r)| birth::ln_sum(x, a, p / r)).sum();
         -(self.model.width as f64) * a * (w / b).ln_1p() + seen
@@ -121,12 +121,12 @@ pub(super) fn moves(
             if !attempts.room {
                 continue;
             }
-            let site = Site { counts, rate: &rate, model, atom_rate: view.scales.atom, prior };
+            let site = Site { counts, rate: &rate, model, scales: &view.scales, prior };
             let proposal = Proposal::new(&site, weight_rate);
             let w = proposal.draw(rng);
             let ln_ratio = attempts.ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - ((own.len() + 1) as f64).ln();
             if chance < ln_ratio {
-                let (a, b) = (model.atom_shape, view.scales.atom);
+                let (a, b) = (view.scales.shape, view.scales.atom);
                 let q = w / (b + w);
                 let mut shapes = vec![a; model.width];
                 for ((&m, &x), &r) in columns.iter().zip(counts).zip(&rate) {
@@ -144,7 +144,7 @@ pub(super) fn moves(
             let at = ((pick * own.len() as f64) as usize).min(own.len() - 1);
             let (w, seen) = (own[at].weight, &own[at].seen);
             let without: Vec<f64> = rate.iter().zip(seen).map(|(r, v)| (r - v * w).max(background)).collect();
-            let site = Site { counts, rate: &without, model, atom_rate: view.scales.atom, prior };
+            let site = Site { counts, rate: &without, model, scales: &view.scales, prior };
             let proposal = Proposal::new(&site, weight_rate);
             let ln_ratio = attempts.ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - (own.len() as f64).ln();
             if chance < -ln_ratio {

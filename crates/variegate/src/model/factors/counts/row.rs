@@ -15,6 +15,11 @@ use crate::{Error, Result};
 
 /// Moves of pairs of atoms for each row and scan.
 const PAIRS: usize = 4;
+/// Entries whose rate an atom raises by a smaller share than this are left out of its odds: rounding errors are larger. Atoms of text
+/// have hardly anything in most columns.
+const NEGLIGIBLE: f64 = 1e-18;
+/// Columns that are gathered together.
+const GATHERED: usize = 8;
 /// Accumulators of a sum, so that the additions of neighbours need not wait for each other.
 const LANES: usize = 8;
 
@@ -33,6 +38,8 @@ pub struct Scratch {
     phi: Vec<f64>,
     /// φ over the rate without the atom at hand.
     ratio: Vec<f64>,
+    /// Those of them that matter, and the counts that go with them.
+    packed: (Vec<f64>, Vec<f64>),
     /// Weight of each atom; only where it is used.
     weight: Vec<f64>,
     /// Whether the row uses each atom.
@@ -114,10 +121,19 @@ impl Scratch {
         self.rates(view, entries);
         if gather {
             self.phi.resize(n * k, f64::NAN);
-            for (i, &m) in self.columns.iter().enumerate() {
-                for (a, &v) in view.by_column[m as usize * k..][..k].iter().enumerate() {
-                    self.phi[a * n + i] = v;
+            // a few columns at a time, so that what is written lies together
+            let mut first = 0;
+            while first + GATHERED <= n {
+                let near: [&[f64]; GATHERED] = std::array::from_fn(|i| &view.by_column[self.columns[first + i] as usize * k..][..k]);
+                for a in 0..k {
+                    let out = &mut self.phi[a * n + first..][..GATHERED];
+                    out.iter_mut().zip(&near).for_each(|(o, column)| *o = column[a]);
                 }
+                first += GATHERED;
+            }
+            for i in first..n {
+                let column = &view.by_column[self.columns[i] as usize * k..][..k];
+                column.iter().enumerate().for_each(|(a, &v)| self.phi[a * n + i] = v);
             }
         }
     }
@@ -159,14 +175,16 @@ impl Scratch {
                 }
             },
         );
-        let prior = Gamma::new(shape, view.scales.weight[self.source])?;
+        let weight_rate = view.scales.weight[self.source];
+        let (ratio, tempered) = pack(ratio, tempered, NEGLIGIBLE * weight_rate / shape, &mut self.packed);
+        let prior = Gamma::new(shape, weight_rate)?;
         let total = self.weight_of_totals * view.totals[atom];
-        let proposal = Proposal { fitted: fit(ratio, tempered, shape, view.scales.weight[self.source], total)?, prior };
+        let proposal = Proposal { fitted: fit(ratio, tempered, shape, weight_rate, total)?, prior };
         // ln of target over proposal
         let score = |w: f64| {
             let gain = wide(
                 #[inline(always)]
-                || sum_by_lanes(n, |i| tempered[i] * ln_1p((ratio[i] * w).min(1e299))),
+                || sum_by_lanes(ratio.len(), |i| tempered[i] * ln_1p((ratio[i] * w).min(1e299))),
             );
             prior.ln_pdf(w) + gain - total * w - proposal.ln_pdf(w)
         };
@@ -334,6 +352,21 @@ impl Scratch {
         }
         Ok(part)
     }
+}
+
+/// Ratios above a threshold and the counts that go with them. What is left out depends on the row without the atom alone.
+fn pack<'a>(ratio: &[f64], counts: &[f64], least: f64, packed: &'a mut (Vec<f64>, Vec<f64>)) -> (&'a [f64], &'a [f64]) {
+    let n = ratio.len();
+    packed.0.resize(n, 0.0);
+    packed.1.resize(n, 0.0);
+    let (ratios, values) = (&mut packed.0[..n], &mut packed.1[..n]);
+    let mut kept = 0;
+    for (&r, &x) in ratio.iter().zip(counts) {
+        ratios[kept] = r;
+        values[kept] = x;
+        kept += usize::from(r > least);
+    }
+    (&packed.0[..kept], &packed.1[..kept])
 }
 
 /// A gamma law close to Gamma(w; shape, rate) Π (1 + u w)^x exp(−total w).

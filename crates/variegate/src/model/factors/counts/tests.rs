@@ -15,6 +15,7 @@ fn model(atom_shape: f64, weight_shape: f64) -> Counts {
         width: 3,
         sources: 1,
         atom_shape,
+        shape_prior: None,
         weight_shape,
         rate_prior: (1.0, 1.0),
         background_prior: (1.0, 1.0),
@@ -31,7 +32,8 @@ fn close(found: f64, exact: f64, bound: f64) {
 #[test]
 fn the_likelihood_of_a_new_atom() {
     let counts = model(0.8, 1.5);
-    let site = Site { counts: &[3.0, 1.0], rate: &[0.5, 1.1], model: &counts, atom_rate: 1.3, prior: Gamma::new(1.5, 0.9).unwrap() };
+    let scales = Scales { shape: 0.8, atom: 1.3, weight: vec![0.9], background: vec![0.2] };
+    let site = Site { counts: &[3.0, 1.0], rate: &[0.5, 1.1], model: &counts, scales: &scales, prior: Gamma::new(1.5, 0.9).unwrap() };
     close(site.ln_gain(0.7), 1.0141763456, 1e-9);
 }
 
@@ -65,7 +67,7 @@ fn row_alone(x: &[f64], rest: &[f64], background: f64, phi: &[f64], weight_shape
     let width = x.len();
     let counts = Counts { width, ..model(1.0, weight_shape) };
     let all: Vec<f64> = rest.iter().chain(phi).copied().collect();
-    let view = counts.view(&all, 2, &Scales { atom: 1.0, weight: vec![weight_rate], background: vec![background] });
+    let view = counts.view(&all, 2, &Scales { shape: 1.0, atom: 1.0, weight: vec![weight_rate], background: vec![background] });
     let matrix = Matrix::dense(1, width, x.to_vec());
     let row = Row { x: matrix.view(), at: 0, source: 0, filled: &[] };
     let mut scratch = Scratch::default();

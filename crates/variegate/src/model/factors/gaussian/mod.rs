@@ -29,7 +29,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::likelihood::{Attempts, Changes, Entry, Likelihood, Row, Tempering};
+use super::likelihood::{Attempts, Changes, Entry, Likelihood, Row, Scale, Tempering};
 use crate::data::X;
 use crate::dist::Gamma;
 use crate::linalg::{dot, mul_t};
@@ -103,7 +103,11 @@ fn normals<R: Rng + ?Sized>(out: &mut [f64], spread: f64, rng: &mut R) {
 
 impl Likelihood for Gaussian {
     const NAME: &'static str = "factors/gaussian";
-    const SCALES: [&'static str; 3] = ["atom_precision", "weight_precision", "noise_precision"];
+    const SCALES: &'static [Scale] = &[
+        Scale { name: "atom_precision", array: "atom_precision_draws", by_source: false },
+        Scale { name: "weight_precision", array: "weight_precision_draws", by_source: true },
+        Scale { name: "noise_precision", array: "noise_precision_draws", by_source: true },
+    ];
     type Scales = Scales;
     type View = View;
     type Scratch = Scratch;
@@ -115,12 +119,12 @@ impl Likelihood for Gaussian {
         self.centre.columns
     }
 
-    fn scale_values(scales: &Scales) -> [Vec<f64>; 3] {
-        [vec![scales.atom], scales.weight.clone(), scales.noise.clone()]
+    fn scale_values(scales: &Scales) -> Vec<Vec<f64>> {
+        vec![vec![scales.atom], scales.weight.clone(), scales.noise.clone()]
     }
 
-    fn scales_of([atom, weight, noise]: [Vec<f64>; 3]) -> Scales {
-        Scales { atom: atom.first().copied().unwrap_or(1.0), weight, noise }
+    fn scales_of(values: &[Vec<f64>]) -> Scales {
+        Scales { atom: values[0][0], weight: values[1].clone(), noise: values[2].clone() }
     }
 
     fn prior_scales(&self, rng: &mut Philox) -> Result<Scales> {

@@ -84,6 +84,7 @@ fn learning<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scal
     let sources = course.sampler.rows.len();
     state.atoms.uses = stats.uses.0.iter().map(|&n| n as u32).collect();
     let uses = state.atoms.uses_by_source(sources);
+    course.sampler.likelihood.learn_shape(&mut state.scales, &stats.sums, state.atoms.len(), &mut course.rng)?;
     state.factors = course.sampler.likelihood.learn(
         &mut state.atoms.phi,
         &mut state.scales,
@@ -110,8 +111,8 @@ fn splits_and_merges_alone_keep_the_law() {
 
 #[test]
 fn governors_alone_keep_the_law() {
-    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 1, 2]), 30_000, governors);
-    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![6, 2, 9]), 30_000, governors);
+    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 1, 2]), 12_000, governors);
+    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![6, 2, 9]), 12_000, governors);
 }
 
 #[test]
@@ -235,11 +236,12 @@ fn tiny_posteriors_of_counts() {
     ];
     for case in cases {
         let sources = case.rows.len();
-        let fixed = Scales { atom: 1.0, weight: vec![0.5; sources], background: case.background.clone() };
+        let fixed = Scales { shape: case.atom_shape, atom: 1.0, weight: vec![0.5; sources], background: case.background.clone() };
         let likelihood = Counts {
             width: 1,
             sources,
             atom_shape: case.atom_shape,
+            shape_prior: None,
             weight_shape: case.weight_shape,
             rate_prior: (1.0, 1.0),
             background_prior: (1.0, 1.0),
