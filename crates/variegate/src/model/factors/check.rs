@@ -180,6 +180,8 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         for scale in L::SCALES {
             names.extend((0..scale.len(self.rows.len())).map(|j| format!("ln {} {}", scale.name, j + 1)));
             names.push(format!("ln {} 1 × Σ ln(1+|w|)", scale.name));
+            names.push(format!("ln {} 1 × Σ ln(1+|φ|)", scale.name));
+            names.push(format!("(ln {} 1)²", scale.name));
         }
         names
     }
@@ -192,6 +194,7 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         let shared = (0..state.atoms.len()).filter(|&k| state.atoms.uses_of(k).iter().filter(|n| **n > 0).count() > 1).count() as f64;
         let soft = |v: f64| v.abs().ln_1p();
         let weights: f64 = unknowns.rows.iter().flatten().map(|e| soft(e.1)).sum();
+        let phi: f64 = state.atoms.phi.iter().map(|&v| soft(v)).sum();
         let mut ln_likelihood = 0.0;
         let mut x_sum = 0.0;
         for (i, entries) in unknowns.rows.iter().enumerate() {
@@ -209,7 +212,7 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
             unknowns.rows[0].len() as f64,
             unknowns.rows[0].iter().map(|e| soft(e.1)).sum(),
             weights,
-            state.atoms.phi.iter().map(|&v| soft(v)).sum(),
+            phi,
             state.atoms.weight.iter().sum(),
             state.mass.ln(),
             atoms.ln_1p() * state.mass.ln(),
@@ -223,7 +226,7 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         ]);
         for values in L::scale_values(&state.scales) {
             out.extend(values.iter().map(|v| v.ln()));
-            out.push(values[0].ln() * weights);
+            out.extend([values[0].ln() * weights, values[0].ln() * phi, values[0].ln().powi(2)]);
         }
     }
 }
