@@ -128,7 +128,8 @@ fn sweeps<L: Likelihood + Clone>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>)
             let subject = subject(kind, rows);
             let report = sweep_invariance(&subject, &InvarianceSettings { draws: 12_000, ..Default::default() }, 7, &mut |_| {}).unwrap();
             assert!(report.passed, "{report}");
-            let settings = JointSettings { chains: 48, steps: 120, exact_draws: 20_000, ..Default::default() };
+            // products of scales and atoms are skewed: means of few chains are not normal enough for the tails of t
+            let settings = JointSettings { chains: 150, steps: 60, exact_draws: 20_000, ..Default::default() };
             let report = joint_distribution(&subject, &settings, 8, &mut |_| {}).unwrap();
             assert!(report.passed, "{report}");
         }
