@@ -2,9 +2,9 @@
 
 use rand::Rng;
 use rand_distr::Distribution;
-use rayon::prelude::*;
 
-use super::{Counts, SMALLEST, Scales, Sums, WORTH_THREADS};
+use super::pieces::{change_pieces, map_pieces};
+use super::{Counts, SMALLEST, Scales, Sums};
 use crate::Result;
 use crate::dist::{Gamma, GeneralizedInverseGaussian};
 use crate::run::Philox;
@@ -29,7 +29,7 @@ pub(super) fn learn(
     let (a, rate) = (scales.shape, scales.atom);
     // a generator an atom: they are drawn in parallel, to the same numbers whoever draws them
     let key = [rng.next_u64(), rng.next_u64()];
-    let draw = |(k, atom): (usize, &mut [f64])| -> Result<()> {
+    let drawn = change_pieces(phi, width, |k, atom| -> Result<()> {
         let mut rng = Philox::new(key, [0, k as u64, 0, 0]);
         let rate = rate + by_atom(&sums.weights.0, count, k).sum::<f64>();
         let counts = &sums.counts.0[k * width..][..width];
@@ -39,12 +39,8 @@ pub(super) fn learn(
             *v = law.sample(&mut rng).max(SMALLEST);
         }
         Ok(())
-    };
-    if phi.len() >= WORTH_THREADS {
-        phi.par_chunks_exact_mut(width).enumerate().try_for_each(draw)?;
-    } else {
-        phi.chunks_exact_mut(width).enumerate().try_for_each(draw)?;
-    }
+    });
+    drawn.into_iter().collect::<Result<()>>()?;
     let totals: Vec<f64> = phi.chunks_exact(width).map(|atom| atom.iter().sum()).collect();
     if model.fixed.is_none() {
         let (shape, prior_rate) = model.background_prior;
@@ -89,12 +85,7 @@ pub(super) fn ln_prior(model: &Counts, phi: &[f64], scales: &Scales, sums: &Sums
     // of the draws themselves have no upper bound: entries near 0 of sparse atoms would drown everything else
     let gammas = |n: f64, a: f64, r: f64, ln_sum: f64, sum: f64| n * (a * r.ln() - ln_gamma(a)) + a * ln_sum - r * sum;
     let one = |(a, r): (f64, f64), x: f64| gammas(1.0, a, r, x.ln(), x);
-    let part = |entries: &[f64]| entries.iter().map(|v| v.ln()).sum::<f64>();
-    let ln_sum = if phi.len() >= WORTH_THREADS {
-        phi.par_chunks(4096).map(part).collect::<Vec<_>>().iter().sum()
-    } else {
-        phi.chunks(4096).map(part).sum::<f64>()
-    };
+    let ln_sum = map_pieces(phi, 4096, |entries| entries.iter().map(|v| v.ln()).sum::<f64>()).iter().sum();
     let mut all = gammas(phi.len() as f64, scales.shape, scales.atom, ln_sum, phi.iter().sum());
     for j in 0..scales.weight.len() {
         let used: u64 = uses[j * count..][..count].iter().sum();

@@ -7,6 +7,7 @@
 
 mod birth;
 mod learn;
+mod pieces;
 mod private;
 mod row;
 mod shape;
@@ -19,9 +20,9 @@ pub use row::Scratch;
 pub use side::{CountSide, Part};
 
 use rand_distr::{Distribution, Poisson};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use self::pieces::{change_pieces, map_pieces};
 use super::likelihood::{Attempts, Changes, Entry, Likelihood, Row, Scale, Tempering};
 use crate::data::X;
 use crate::dist::Gamma;
@@ -105,8 +106,6 @@ merge_fields!(Sums, counts, background, weights, ln_weights, ln_likelihood);
 /// Columns of atoms that a thread turns over, or multiplies, at a time.
 const TURNED: usize = 64;
 const MULTIPLIED: usize = 2048;
-/// With fewer entries waking the other threads takes longer than the work.
-const WORTH_THREADS: usize = 1 << 15;
 /// How likely any two atoms are to be paired, beside how much they are alike.
 const PARTNER_FLOOR: f64 = 0.02;
 
@@ -184,19 +183,13 @@ impl Likelihood for Counts {
     fn view(&self, phi: &[f64], count: usize, scales: &Scales) -> View {
         let width = self.width;
         let mut by_column = vec![0.0; width * count];
-        let turn = |(at, columns): (usize, &mut [f64])| {
+        change_pieces(&mut by_column, (TURNED * count).max(1), |at, columns| {
             for (k, atom) in phi.chunks_exact(width).enumerate() {
                 for (column, &v) in columns.chunks_exact_mut(count).zip(&atom[at * TURNED..]) {
                     column[k] = v;
                 }
             }
-        };
-        let together = (TURNED * count).max(1);
-        if by_column.len() >= WORTH_THREADS {
-            by_column.par_chunks_mut(together).enumerate().for_each(turn);
-        } else {
-            by_column.chunks_mut(together).enumerate().for_each(turn);
-        }
+        });
         let totals = phi.chunks_exact(width).map(|atom| atom.iter().sum()).collect();
         View { count, by_column, totals, partners: Vec::new(), scales: scales.clone() }
     }
@@ -206,17 +199,11 @@ impl Likelihood for Counts {
         let mut view = self.view(phi, count, scales);
         if count > 1 {
             // of a fixed number of columns each, added in their order: the same numbers on any number of threads
-            let product = |columns: &[f64]| {
+            let parts = map_pieces(&view.by_column, MULTIPLIED * count, |columns| {
                 let mut part = vec![0.0; count * count];
                 gram_of(columns, columns, &mut part, columns.len() / count, count);
                 part
-            };
-            let together = MULTIPLIED * count;
-            let parts: Vec<Vec<f64>> = if view.by_column.len() >= WORTH_THREADS {
-                view.by_column.par_chunks(together).map(product).collect()
-            } else {
-                view.by_column.chunks(together).map(product).collect()
-            };
+            });
             let mut gram = vec![0.0; count * count];
             for part in parts {
                 gram.iter_mut().zip(part).for_each(|(g, p)| *g += p);
