@@ -154,6 +154,16 @@ impl FactorsPosterior {
             ("draws".to_string(), format!("{} from {} chain(s)", self.draws.len(), self.lengths.len())),
             ("factors".to_string(), format!("{mean:.2} ± {sd:.2} in a draw; {factors} in the reference draw, below")),
         ];
+        let learned = |value: fn(&Draw) -> f64| {
+            let (mean, sd) = moments(&self.draws.iter().map(value).collect::<Vec<_>>());
+            format!("{mean:.3} ± {sd:.3}")
+        };
+        if self.settings.learn_mass {
+            facts.push(("mass, learned".to_string(), learned(|d| d.mass)));
+        }
+        if self.settings.learn_shape && self.settings.likelihood == LikelihoodKind::Poisson {
+            facts.push(("shape, learned".to_string(), format!("{} (the smaller the sparser)", learned(|d| d.scales[0][0]))));
+        }
         for a in 0..sources.min(COLUMNS) {
             for b in a + 1..sources.min(COLUMNS) {
                 let (mean, sd) = moments(&self.shared_draws(a, b));
