@@ -77,14 +77,13 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::check_free(out, force)?;
     }
     let opened = Opened::of(matches, "scores")?;
-    let density = opened.run.record().model.get("likelihood").is_some_and(|word| word == "gaussian");
-    if density && options::flag(matches, "completion") {
+    let posterior = opened.posterior.as_ref();
+    if !posterior.counts() && options::flag(matches, "completion") {
         let text = "--completion splits counts in halves, but this run was fitted to real numbers: score it with --perplexity";
         return Err(Usage(text.into()).into());
     }
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
     let data = opened.read(&path, matches)?;
-    let posterior = opened.posterior.as_ref();
     let refused = || format!("cannot score `{}`", path.display());
     let found = if options::flag(matches, "completion") {
         let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
@@ -92,7 +91,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     } else {
         let number = |name: &str| matches.get_one::<u64>(name).map_or(1, |&n| n as usize);
         let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws: number("draws") };
-        let note = if density { DENSITY } else { BAG };
+        let note = if posterior.counts() { BAG } else { DENSITY };
         Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)? }
     };
     let groups = groups(&data);

@@ -169,6 +169,10 @@ pub trait Posterior: Send + Sync {
         let _ = data;
         Err(has_no_factors(self.family(), "space to place rows in"))
     }
+    /// Whether its rows are counts: such can be completed, and their probabilities are no densities.
+    fn counts(&self) -> bool {
+        false
+    }
     /// Log probability of each held-out row, averaged over draws.
     fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
         let _ = (data, effort);
