@@ -108,6 +108,11 @@ fn value_in(path: &Path, key: &str) -> Result<Value, String> {
     table.remove(key).ok_or_else(|| format!("the file has no key `{key}`: write `{key} = …` at its beginning"))
 }
 
+/// Those settings of a family that have these names: what a command does not read it does not offer.
+pub fn some_settings(family: &dyn Family, names: &[&str]) -> Vec<Setting> {
+    family.settings().into_iter().filter(|s| names.contains(&s.name)).collect()
+}
+
 /// Options for a table of settings.
 pub fn settings(table: &[Setting], defaults: &Map<String, Value>) -> Vec<Arg> {
     table.iter().map(|s| option(s, defaults.get(s.name))).collect()
@@ -296,6 +301,11 @@ mod tests {
                     assert!(setting.kind.admits(&defaults[setting.name]), "{} {}", family.name(), setting.name);
                 }
             }
+            for name in family.simulate_reads().iter().chain(family.check_reads()) {
+                assert!(family.settings().iter().any(|s| s.name == *name), "{} has no {name}", family.name());
+            }
+            let named = family.simulate_settings();
+            assert!(named.iter().all(|s| !family.simulate_reads().contains(&s.name)), "{} has two of a name", family.name());
         }
     }
 

@@ -180,6 +180,14 @@ impl Family for Probit {
         defaults::<Request>()
     }
 
+    fn simulate_reads(&self) -> &'static [&'static str] {
+        &["prior_precision"]
+    }
+
+    fn check_reads(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         Ok(Box::new(ProbitModel { settings: resolve(self.name(), &self.settings(), given)? }))
     }

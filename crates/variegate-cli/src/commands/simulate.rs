@@ -48,10 +48,9 @@ pub fn command() -> Command {
     })
 }
 
-/// Settings of the model itself, where what to simulate has no name of its own for them.
+/// Settings of the model itself that say what data are like.
 fn own_settings(family: &dyn Family) -> Vec<Setting> {
-    let named = family.simulate_settings();
-    family.settings().into_iter().filter(|s| named.iter().all(|n| n.name != s.name)).collect()
+    options::some_settings(family, family.simulate_reads())
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {

@@ -47,6 +47,9 @@ pub struct Subject<S> {
     ordered: bool,
 }
 
+/// Settings that say what is checked.
+pub(super) const READS: &[&str] = &["experts", "prior", "inference", "intercept", "hyper", "max_steps", "target_accept", "metric", "inner"];
+
 /// Runs the checks of the sampler that is set: three with two classes, and one sweep with three where it does more than two.
 pub fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     match settings.inference {

@@ -104,6 +104,14 @@ impl Family for Experts {
         defaults::<simulate::Request>()
     }
 
+    fn simulate_reads(&self) -> &'static [&'static str] {
+        simulate::READS
+    }
+
+    fn check_reads(&self) -> &'static [&'static str] {
+        check::READS
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         let settings: Settings = resolve(NAME, &self.settings(), given)?;
         settings.validate()?;

@@ -30,6 +30,10 @@ impl Default for Request {
 /// Weights are drawn anew until every class occurs; so often at most.
 const TRIES: u64 = 1000;
 
+/// Settings that say what data are like.
+pub(super) const READS: &[&str] =
+    &["experts", "prior", "kappa", "gate_kappa", "alpha1", "alpha2", "omega1", "omega2", "tau", "tau0", "ell", "intercept"];
+
 /// An index with these probabilities.
 fn choose(probability: &[f64], rng: &mut Philox) -> usize {
     let mut left = open01(rng);

@@ -83,6 +83,14 @@ impl Family for Factors {
         defaults::<simulate::Request>()
     }
 
+    fn simulate_reads(&self) -> &'static [&'static str] {
+        &["likelihood", "mass", "atom_shape", "weight_shape"]
+    }
+
+    fn check_reads(&self) -> &'static [&'static str] {
+        &["likelihood", "sampler"]
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         let settings: Settings = resolve(NAME, &self.settings(), given)?;
         settings.check()?;

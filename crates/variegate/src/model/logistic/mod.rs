@@ -119,6 +119,14 @@ impl Family for Logistic {
         defaults::<simulate::Request>()
     }
 
+    fn simulate_reads(&self) -> &'static [&'static str] {
+        &["prior_precision", "bias_precision", "fit_intercept"]
+    }
+
+    fn check_reads(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         Ok(Box::new(LogisticModel { settings: resolve(NAME, &self.settings(), given)? }))
     }

@@ -39,6 +39,29 @@ struct Seen {
     gradient: f64,
 }
 
+/// Settings that say what is checked.
+pub(super) const READS: &[&str] = &[
+    "task",
+    "subclasses",
+    "experts",
+    "gates",
+    "inference",
+    "bound",
+    "coding",
+    "covariance",
+    "precision",
+    "prior_precision",
+    "gate_precision",
+    "a0",
+    "b0",
+    "bias_precision",
+    "noise_shape",
+    "noise_rate",
+    "slope_shape",
+    "slope_rate",
+    "slope_precision",
+];
+
 /// Runs the check on so many data sets of either kind.
 pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     let mut seen = Seen { above_evidence: f64::NEG_INFINITY, gain_elsewhere: f64::NEG_INFINITY, ..Seen::default() };

@@ -118,6 +118,14 @@ impl Family for Softmax {
         defaults::<simulate::Request>()
     }
 
+    fn simulate_reads(&self) -> &'static [&'static str] {
+        simulate::READS
+    }
+
+    fn check_reads(&self) -> &'static [&'static str] {
+        check::READS
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         let mut given = given.clone();
         if given.get("preset") == Some(&json!("paper")) {

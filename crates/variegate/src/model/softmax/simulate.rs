@@ -29,6 +29,26 @@ impl Default for Request {
     }
 }
 
+/// Settings that say what data are like.
+pub(super) const READS: &[&str] = &[
+    "task",
+    "subclasses",
+    "experts",
+    "gates",
+    "coding",
+    "precision",
+    "prior_precision",
+    "gate_precision",
+    "a0",
+    "b0",
+    "bias_precision",
+    "noise_shape",
+    "noise_rate",
+    "slope_shape",
+    "slope_rate",
+    "slope_precision",
+];
+
 /// Everything a tree is made of.
 pub(super) struct Truth {
     pub(super) tree: Tree,
