@@ -173,9 +173,10 @@ pub trait Posterior: Send + Sync {
         let _ = data;
         Err(has_no_factors(self.family(), "space to place rows in"))
     }
-    /// Whether its rows are counts: such can be completed, and their probabilities are no densities.
-    fn counts(&self) -> bool {
-        false
+    /// Whether the rows that it explains are counts, which can be completed and whose probabilities are no densities; none if it
+    /// explains no rows but their targets.
+    fn counts(&self) -> Option<bool> {
+        None
     }
     /// Log probability of each held-out row, averaged over draws.
     fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {

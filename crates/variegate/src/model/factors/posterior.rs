@@ -351,12 +351,12 @@ impl Posterior for FactorsPosterior {
         with_likelihood!(self, l => self.held_out_with(l, data, effort))
     }
 
-    fn counts(&self) -> bool {
-        self.settings.likelihood == LikelihoodKind::Poisson
+    fn counts(&self) -> Option<bool> {
+        Some(self.settings.likelihood == LikelihoodKind::Poisson)
     }
 
     fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
-        if !self.counts() {
+        if self.settings.likelihood != LikelihoodKind::Poisson {
             return Err(Error::Unfit("only counts can be completed: fit with `likelihood` poisson".into()));
         }
         if !(exposure > 0.0 && exposure <= 1.0) {
