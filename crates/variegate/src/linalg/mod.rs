@@ -115,7 +115,7 @@ pub fn eigen(a: &[f64], d: usize) -> Option<(Vec<f64>, Vec<f64>)> {
 /// call nothing; sums keep their order, so the bits are those of ordinary code. Mark a long closure
 /// `#[inline(always)]`: the compiler may otherwise make it a function of its own, with ordinary instructions.
 pub fn wide<R>(f: impl FnOnce() -> R) -> R {
-    faer::traits::pulp::Arch::new().dispatch(f)
+    pulp::Arch::new().dispatch(f)
 }
 
 /// Copies the lower triangle of a (d×d) onto its upper one.
