@@ -80,7 +80,8 @@ fn all<S: Sampler + Clone>(
 
 /// Geodesic Hamiltonian Monte Carlo.
 pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
-    let (max_steps, target_accept, metric) = (settings.max_steps, settings.target_accept, settings.metric.decide(COLUMNS, 5.0));
+    let (target_accept, metric) = (settings.target_accept, settings.metric.decide(COLUMNS, 5.0));
+    let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
     Subject::new(settings, classes, |design, shape, law, hyper| Hmc {
         design,
         shape,

@@ -114,8 +114,8 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
     let hyper = settings.hyper;
     let program: Box<dyn AnyProgram> = match settings.inference {
         Inference::Hmc => {
-            let (max_steps, target_accept, metric) =
-                (settings.max_steps, settings.target_accept, settings.metric.decide(shape.inputs, schema.counts.iter().sum()));
+            let (target_accept, metric) = (settings.target_accept, settings.metric.decide(shape.inputs, schema.counts.iter().sum()));
+            let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
             Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: settings.n_warmup / 2 })
         }
         Inference::Gibbs => Box::new(Gibbs { design, shape, law, hyper, inner: settings.inner }),

@@ -2,7 +2,7 @@
 //!
 //! A sweep is one trajectory with the experts' labels summed out, on the product of the spheres of directions and the lines of everything
 //! else (geodesic, metric `sphere`), or in flat coordinates that know how columns hang together (`frame.rs`, metric `columns`);
-//! then some experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then
+//! then experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then
 //! attempts to exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
 //! Each leapfrog step asks the rows once. The gradient at the present point is carried from sweep to sweep, exchanged along with the experts.
 
@@ -10,6 +10,7 @@ mod alone;
 mod frame;
 mod mixes;
 
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -111,9 +112,11 @@ pub struct Scratch {
 
 /// Step size that the search for one begins with.
 const FIRST_STEP: f64 = 0.1;
-/// Share of the experts that are moved alone after a trajectory. With many experts and rows this is a small part of its cost; with few of
-/// both it is a quarter and more (`bench/RESULTS.md`).
-const ALONE: f64 = 1.0 / 6.0;
+/// Most steps of a trajectory while flat coordinates are learned, which takes many sweeps.
+const STEPS_WHILE_LEARNING: u32 = 30;
+/// In flat coordinates steps are between this share of the step size and all of it. The coordinates are those of the warm-up, and a chain
+/// may come to where they are too bold: without shorter steps it stays there for hundreds of sweeps.
+const SHORTEST_STEP: f64 = 0.25;
 
 impl Hmc {
     fn state(&self, point: Vec<f64>, law: Law) -> Result<State> {
@@ -304,13 +307,20 @@ impl Program for Hmc {
                 self.first_step(state, rows, &mut buffers, &mut rng)?;
             }
             step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
-            outcome = self.trajectory(state, rows, step, self.max_steps, &mut buffers, &mut rng)?;
+            let (mut taken, mut most) = (step, self.max_steps);
+            if state.frame.is_some() {
+                taken *= SHORTEST_STEP.powf(rng.random::<f64>().powi(2));
+                if tick.warm_up && tick.sweep <= self.learn_until {
+                    most = most.min(STEPS_WHILE_LEARNING);
+                }
+            }
+            outcome = self.trajectory(state, rows, taken, most, &mut buffers, &mut rng)?;
             if tick.warm_up {
                 state.step.update(outcome.accept_probability);
                 self.learn(state, tick.sweep, &mut buffers)?;
             }
         }
-        if self.shape.gates() > 0 && self.alone(state, rows, &mut rng)? {
+        if self.alone(state, rows, &mut rng)? {
             let found = self.ask(rows, &state.point, &mut buffers)?;
             (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
         }
@@ -404,7 +414,6 @@ impl Hmc {
 
     /// Proposes the other sign of each direction that is one of two points.
     fn flips(&self, state: &mut State, rows: &mut dyn Rows<Self>, buffers: &mut Buffers, rng: &mut Philox) -> Result<()> {
-        use rand::RngExt;
         let s = &self.shape;
         let mut places: Vec<usize> = Vec::new();
         if s.expert_dim() == 1 {

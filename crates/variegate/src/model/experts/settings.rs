@@ -145,8 +145,8 @@ pub struct Settings {
     pub hyper: Hyper,
     /// Bound of the gate in `vb` and `pr`.
     pub gate_bound: GateBound,
-    /// Most leapfrog steps of a trajectory.
-    pub max_steps: u32,
+    /// Most leapfrog steps of a trajectory; `None` is 100 in flat coordinates and 30 on spheres.
+    pub max_steps: Option<u32>,
     /// Acceptance that the step size of `hmc` aims at.
     pub target_accept: f64,
     /// Coordinates of the trajectories of `hmc`.
@@ -194,7 +194,7 @@ impl Default for Settings {
             scale: Scale::Auto,
             hyper: Hyper::Fixed,
             gate_bound: GateBound::Bohning,
-            max_steps: 30,
+            max_steps: None,
             target_accept: 0.8,
             metric: Metric::Auto,
             inner: 3,
@@ -257,7 +257,11 @@ pub fn table() -> Vec<Setting> {
         setting("scale", Kind::Word(&["auto", "standard", "maxabs", "none"]), "Scaling of columns; auto is maxabs for sparse rows"),
         setting("hyper", Kind::Word(&["fixed", "ml", "sample"]), "Hyperparameters stay, maximise the likelihood, or are sampled"),
         setting("gate_bound", Kind::Word(&["bohning", "bouchard"]), "Inference vb and pr: bound of the gate; bohning is the tighter"),
-        setting("max_steps", Kind::Integer { least: 1, most: 10_000 }, "Inference hmc: most leapfrog steps of a trajectory"),
+        setting(
+            "max_steps",
+            Kind::OptionalInteger { least: 1, most: 10_000 },
+            "Inference hmc: most leapfrog steps of a trajectory; nothing is 100 under metric columns, 30 under sphere",
+        ),
         setting("target_accept", Kind::Number { above: 0.0, most: 0.999 }, "Inference hmc: acceptance the step size aims at"),
         setting(
             "metric",
@@ -285,6 +289,13 @@ impl Metric {
             Metric::Auto => Metric::Sphere,
             chosen => chosen,
         }
+    }
+
+    /// Most steps of a trajectory, and the share of the experts that are moved alone after it. Which few rows have an expert to themselves
+    /// changes by these moves above all, so that with many rows all experts are moved, and trajectories are long enough for that to be a
+    /// fifth of the cost; with few rows both would cost more than they give (`bench/RESULTS.md`).
+    pub fn pace(self) -> (u32, f64) {
+        if self == Metric::Columns { (100, 1.0) } else { (30, 1.0 / 6.0) }
     }
 }
 

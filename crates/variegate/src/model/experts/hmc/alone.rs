@@ -64,8 +64,8 @@ impl Hmc {
     /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if there were any: the likelihood
     /// that is kept is that of another point then.
     pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, rng: &mut Philox) -> Result<bool> {
-        let experts = self.shape.experts;
-        let share = if self.max_steps == 0 { 1.0 } else { super::ALONE };
+        let experts = self.shape.gates();
+        let share = if self.max_steps == 0 { 1.0 } else { self.metric.pace().1 };
         let count = ((share * experts as f64 + rng.random::<f64>()) as usize).min(experts);
         if count == 0 {
             return Ok(false);
