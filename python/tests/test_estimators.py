@@ -260,7 +260,7 @@ def random_value(rng, setting):
     if rng.random() < 0.1:
         return anything[rng.integers(len(anything))]
     match setting["kind"]:
-        case "integer":
+        case "integer" | "optional integer":
             return int(rng.integers(0, 5))
         case "number" | "optional number":
             return float(np.exp(rng.normal(scale=20)))

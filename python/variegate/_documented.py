@@ -8,6 +8,7 @@ from . import _core
 _KINDS = {
     "integer": "int",
     "number": "float",
+    "optional integer": "int or None",
     "optional number": "float or None",
     "switch": "bool",
     "text": "str",
