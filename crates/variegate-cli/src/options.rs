@@ -301,8 +301,8 @@ mod tests {
                     assert!(setting.kind.admits(&defaults[setting.name]), "{} {}", family.name(), setting.name);
                 }
             }
-            for name in family.simulate_reads().iter().chain(family.check_reads()) {
-                assert!(family.settings().iter().any(|s| s.name == *name), "{} has no {name}", family.name());
+            for name in [family.simulate_reads(), family.check_reads()].concat() {
+                assert!(family.settings().iter().any(|s| s.name == name), "{} has no {name}", family.name());
             }
             let named = family.simulate_settings();
             assert!(named.iter().all(|s| !family.simulate_reads().contains(&s.name)), "{} has two of a name", family.name());

@@ -180,12 +180,12 @@ impl Family for Probit {
         defaults::<Request>()
     }
 
-    fn simulate_reads(&self) -> &'static [&'static str] {
-        &["prior_precision"]
+    fn simulate_reads(&self) -> Vec<&'static str> {
+        vec!["prior_precision"]
     }
 
-    fn check_reads(&self) -> &'static [&'static str] {
-        &[]
+    fn check_reads(&self) -> Vec<&'static str> {
+        vec![]
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {

@@ -50,7 +50,7 @@ pub fn command() -> Command {
 
 /// Settings of the model itself that say what data are like.
 fn own_settings(family: &dyn Family) -> Vec<Setting> {
-    options::some_settings(family, family.simulate_reads())
+    options::some_settings(family, &family.simulate_reads())
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {

@@ -55,9 +55,9 @@ pub trait Family: Sync {
     /// Defaults of those.
     fn simulate_defaults(&self) -> Map<String, Value>;
     /// Which of its own settings `simulate` reads: those of the model, not those of the fit.
-    fn simulate_reads(&self) -> &'static [&'static str];
+    fn simulate_reads(&self) -> Vec<&'static str>;
     /// Which of its own settings `check` reads, beside the data and priors of its own.
-    fn check_reads(&self) -> &'static [&'static str];
+    fn check_reads(&self) -> Vec<&'static str>;
     /// Checks settings; those not given take their defaults.
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>>;
     /// A posterior from bytes that [`Posterior::save`] made.

@@ -104,12 +104,12 @@ impl Family for Experts {
         defaults::<simulate::Request>()
     }
 
-    fn simulate_reads(&self) -> &'static [&'static str] {
-        simulate::READS
+    fn simulate_reads(&self) -> Vec<&'static str> {
+        simulate::READS.to_vec()
     }
 
-    fn check_reads(&self) -> &'static [&'static str] {
-        check::READS
+    fn check_reads(&self) -> Vec<&'static str> {
+        check::READS.to_vec()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {

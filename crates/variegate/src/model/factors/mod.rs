@@ -83,12 +83,12 @@ impl Family for Factors {
         defaults::<simulate::Request>()
     }
 
-    fn simulate_reads(&self) -> &'static [&'static str] {
-        &["likelihood", "mass", "atom_shape", "weight_shape"]
+    fn simulate_reads(&self) -> Vec<&'static str> {
+        vec!["likelihood", "mass", "atom_shape", "weight_shape"]
     }
 
-    fn check_reads(&self) -> &'static [&'static str] {
-        &["likelihood", "sampler"]
+    fn check_reads(&self) -> Vec<&'static str> {
+        vec!["likelihood", "sampler"]
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {

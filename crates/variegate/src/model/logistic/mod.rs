@@ -119,12 +119,12 @@ impl Family for Logistic {
         defaults::<simulate::Request>()
     }
 
-    fn simulate_reads(&self) -> &'static [&'static str] {
-        &["prior_precision", "bias_precision", "fit_intercept"]
+    fn simulate_reads(&self) -> Vec<&'static str> {
+        vec!["prior_precision", "bias_precision", "fit_intercept"]
     }
 
-    fn check_reads(&self) -> &'static [&'static str] {
-        &[]
+    fn check_reads(&self) -> Vec<&'static str> {
+        vec![]
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {

@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 use super::map::Objective;
 use super::search::Policy;
 use super::settings::{Settings, Task};
-use super::simulate::draw_truth;
+use super::simulate::{self, draw_truth};
 use super::starts::Start;
 use super::structure::Sizes;
 use super::tree::{Coding, Gates, Outcome, Structure};
@@ -39,28 +39,10 @@ struct Seen {
     gradient: f64,
 }
 
-/// Settings that say what is checked.
-pub(super) const READS: &[&str] = &[
-    "task",
-    "subclasses",
-    "experts",
-    "gates",
-    "inference",
-    "bound",
-    "coding",
-    "covariance",
-    "precision",
-    "prior_precision",
-    "gate_precision",
-    "a0",
-    "b0",
-    "bias_precision",
-    "noise_shape",
-    "noise_rate",
-    "slope_shape",
-    "slope_rate",
-    "slope_precision",
-];
+/// Settings that say what is checked: those that say what data are like, and how they are fitted.
+pub(super) fn reads() -> Vec<&'static str> {
+    [simulate::READS, &["inference", "bound", "covariance"]].concat()
+}
 
 /// Runs the check on so many data sets of either kind.
 pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {

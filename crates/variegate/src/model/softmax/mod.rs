@@ -118,12 +118,12 @@ impl Family for Softmax {
         defaults::<simulate::Request>()
     }
 
-    fn simulate_reads(&self) -> &'static [&'static str] {
-        simulate::READS
+    fn simulate_reads(&self) -> Vec<&'static str> {
+        simulate::READS.to_vec()
     }
 
-    fn check_reads(&self) -> &'static [&'static str] {
-        check::READS
+    fn check_reads(&self) -> Vec<&'static str> {
+        check::reads()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
