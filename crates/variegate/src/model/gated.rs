@@ -6,6 +6,7 @@
 //! vector instructions; no lane looks at another, so a row gives the same bits in any company. Products of probabilities are formed
 //! as such, and in logarithms for the rare row whose likelihood would underflow.
 
+pub mod forces;
 pub mod rows;
 
 use crate::linalg::wide;

@@ -11,6 +11,7 @@ mod gamma;
 pub(crate) mod lanes;
 mod logistic;
 mod normal;
+pub(crate) mod single;
 
 #[cfg(test)]
 mod accuracy;

@@ -59,3 +59,21 @@ pub fn likelihood(
     panel.t_mul_add(scores, columns, &mut gradient);
     Likelihood { value: Sum(value), gradient: Sum(gradient) }
 }
+
+/// Log likelihood of a block alone; rows count as above.
+pub fn value(
+    design: &Design,
+    gated: &Gated,
+    weights: &[f64],
+    block: &Block<'_>,
+    weight: impl Fn(usize) -> f64,
+    scratch: &mut Scratch,
+) -> f64 {
+    let (n, columns) = (block.rows(), gated.columns());
+    let Scratch { panel, scores, ln_likelihood, work } = scratch;
+    scores.resize(n * columns, f64::NAN);
+    ln_likelihood.resize(n, f64::NAN);
+    design.panel(block.x, panel).mul_t(weights, columns, scores);
+    gated.values(scores, block.y.classes(), ln_likelihood, work);
+    (0..n).map(|i| (weight(i), ln_likelihood[i])).filter(|(w, _)| *w != 0.0).map(|(w, ln)| w * ln).sum()
+}
