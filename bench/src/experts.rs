@@ -8,9 +8,10 @@ use std::time::Instant;
 use variegate::data::Dataset;
 use variegate::diagnostics::{ess_bulk, r_hat};
 use variegate::model::experts::{ExpertsPosterior, Shape as Mixture};
+use variegate::model::gated::forces::{self, Forces};
 use variegate::model::gated::rows;
 use variegate::model::{RunSettings, family};
-use variegate::run::{Draws, Piece, Shape, blocks, default_block_rows};
+use variegate::run::{Draws, Piece, Report, Shape, blocks, default_block_rows};
 use variegate_io::read::{ColumnSpec, ReadOptions, read};
 
 use crate::Options;
@@ -30,7 +31,7 @@ pub fn run(options: &Options) -> Result<Value> {
     }
 }
 
-/// Seconds of one pass: log likelihood and its gradient over all rows.
+/// Seconds of one pass: log likelihood and its gradient over all rows, and the gradient in single precision.
 fn pass(options: &Options) -> Result<Value> {
     let train = data(options, "train")?;
     let experts = options.get("experts", 30usize)?;
@@ -51,7 +52,25 @@ fn pass(options: &Options) -> Result<Value> {
             })
         })
         .collect();
-    Ok(json!({ "benchmark": "experts pass", "rows": train.rows(), "experts": experts, "value": value, "seconds": figures(&times) }))
+    let forces = Forces::new(gated, &design).context("more than one expert")?;
+    let (mut scratch, mut gradient) = (forces::Scratch::default(), Vec::new());
+    let ones = blocks.iter().all(|b| forces::all_ones(b.x));
+    let single: Vec<f64> = (0..options.get("repeats", 20)?)
+        .map(|_| {
+            seconds(|| {
+                let packed = forces.pack(&design, &weights);
+                let mut sums: Vec<f64> = Vec::new();
+                for block in &blocks {
+                    let found = forces.sums(&design, &packed, block, ones, &mut scratch);
+                    sums.resize(found.len(), 0.0);
+                    sums.iter_mut().zip(found).for_each(|(s, f)| *s += f);
+                }
+                gradient = forces.unpack(&design, &sums);
+            })
+        })
+        .collect();
+    Ok(json!({ "benchmark": "experts pass", "rows": train.rows(), "experts": experts, "value": value, "seconds": figures(&times),
+               "forces": figures(&single), "force": gradient.iter().map(|g| g * g).sum::<f64>().sqrt() }))
 }
 
 /// Effective draws of the log likelihood and of predictions at held-out rows, for each second of sampling.
@@ -110,6 +129,14 @@ fn ess(options: &Options) -> Result<Value> {
         let width = t.width();
         t.values.truncate(width * draws as usize);
         piece.trace.truncate(draws as usize);
+    }
+    // what every sweep says of itself, one line each
+    let trace = options.word("trace", "");
+    if !trace.is_empty() {
+        let line =
+            |p: &Piece, (sweep, report): &(u64, Report)| json!({ "chain": p.chain, "sweep": sweep, "extras": report.extras }).to_string();
+        let lines: Vec<String> = pieces.iter().flat_map(|p| p.trace.iter().map(move |t| line(p, t))).collect();
+        std::fs::write(trace, lines.join("\n"))?;
     }
     let posterior = fit.posterior(&pieces)?;
     let saved = posterior.save()?;

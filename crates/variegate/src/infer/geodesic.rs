@@ -25,6 +25,8 @@ use crate::run::open01;
 
 /// An error of the energy beyond this is a divergence.
 const DIVERGENT: f64 = 1000.0;
+/// Squared speeds beyond this multiple of what 1000 and all other numbers have on average end a trajectory.
+const RUNAWAY: f64 = 100.0;
 
 /// Removes from each row of `velocity` its part along the unit row of `directions`.
 ///
@@ -81,6 +83,8 @@ pub struct Outcome {
     pub accepted: bool,
     /// Whether the target was not finite on the way, or the energy was off by more than 1000 at the end.
     pub divergent: bool,
+    /// Whether a second trajectory was tried.
+    pub retried: bool,
     /// Leapfrog steps taken, each one evaluation of the target.
     pub steps: u32,
 }
@@ -133,11 +137,70 @@ impl Manifold<'_> {
     }
 }
 
-/// One transition with a number of leapfrog steps uniform on 1, ..., `max_steps`; leaves the target invariant.
+/// How a transition goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Length of a step.
+    pub step: f64,
+    /// Most steps; their number is uniform on 1, ..., `max_steps`.
+    pub max_steps: u32,
+    /// Where the end of a trajectory is refused, another begins with the same velocity and steps that are shorter by this factor.
+    pub retry: Option<f64>,
+}
+
+/// Position and velocity, with the log density and its gradient there.
+#[derive(Clone)]
+struct Place {
+    position: Vec<f64>,
+    velocity: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+impl Place {
+    fn energy(&self) -> f64 {
+        0.5 * dot(&self.velocity, &self.velocity) - self.value
+    }
+}
+
+/// Where so many leapfrog steps lead; none where the target is not finite on the way, or the speed beyond reason.
+fn trajectory(
+    manifold: Manifold<'_>,
+    from: &Place,
+    step: f64,
+    steps: u32,
+    taken: &mut u32,
+    target: &mut impl FnMut(&[f64], &mut [f64], bool) -> Result<f64>,
+) -> Result<Option<Place>> {
+    let mut at = from.clone();
+    for number in 1..=steps {
+        manifold.kick(&mut at.velocity, &at.gradient, 0.5 * step);
+        manifold.project(&at.position, &mut at.velocity);
+        // speeds halfway are those of the same trajectory run back, so that both are refused or none
+        if dot(&at.velocity, &at.velocity) > RUNAWAY * (1000.0 + manifold.len as f64) {
+            return Ok(None);
+        }
+        manifold.flow(&mut at.position, &mut at.velocity, step);
+        at.value = target(&at.position, &mut at.gradient, number == steps)?;
+        *taken += 1;
+        if !at.value.is_finite() || at.gradient.iter().any(|g| !g.is_finite()) {
+            return Ok(None);
+        }
+        manifold.kick(&mut at.velocity, &at.gradient, 0.5 * step);
+        manifold.project(&at.position, &mut at.velocity);
+    }
+    Ok(Some(at))
+}
+
+/// One transition; leaves the target invariant.
 ///
-/// `target` gives the log density and writes its ambient gradient (over what is there). `value` and `gradient` belong to
-/// `position`, before and after. An error of the target ends the transition and leaves the three as they were; a value that is not
-/// finite is a divergence, not an error.
+/// `target` gives the log density and writes its ambient gradient (over what is there). It is told whether a trajectory ends there: on the
+/// way only the gradient counts, and any finite number does for the density. The gradient may be rounded as long as it is a function of the
+/// position; the density may not. `value` and `gradient` belong to `position`, before and after. An error of the target ends the transition
+/// and leaves the three as they were; a value that is not finite is a divergence, not an error.
+///
+/// A second trajectory after a refusal is accepted as Modi, Barnett and Carpenter (2023) have it: beside the energies counts how likely the
+/// first would have been refused from the other end, which takes a third trajectory to know.
 ///
 /// # Panics
 /// If lengths do not fit the manifold, or its blocks are out of order or overlap.
@@ -146,42 +209,47 @@ pub fn transition<R: Rng + ?Sized>(
     position: &mut Vec<f64>,
     value: &mut f64,
     gradient: &mut Vec<f64>,
-    step: f64,
-    max_steps: u32,
-    mut target: impl FnMut(&[f64], &mut [f64]) -> Result<f64>,
+    pace: Pace,
+    mut target: impl FnMut(&[f64], &mut [f64], bool) -> Result<f64>,
     rng: &mut R,
 ) -> Result<Outcome> {
     manifold.check();
     assert!(position.len() == manifold.len && gradient.len() == manifold.len, "a point has {} numbers", manifold.len);
-    let steps = rng.random_range(1..=max_steps.max(1));
+    let steps = rng.random_range(1..=pace.max_steps.max(1));
     let mut velocity: Vec<f64> = (0..manifold.len).map(|_| rng.sample(StandardNormal)).collect();
     manifold.project(position, &mut velocity);
-    let energy = |value: f64, velocity: &[f64]| 0.5 * dot(velocity, velocity) - value;
-    let before = energy(*value, &velocity);
-
-    let (mut at, mut slope, mut value_at) = (position.clone(), gradient.clone(), *value);
-    for taken in 1..=steps {
-        manifold.kick(&mut velocity, &slope, 0.5 * step);
-        manifold.project(&at, &mut velocity);
-        manifold.flow(&mut at, &mut velocity, step);
-        value_at = target(&at, &mut slope)?;
-        if !value_at.is_finite() || slope.iter().any(|g| !g.is_finite()) {
-            return Ok(Outcome { accept_probability: 0.0, accepted: false, divergent: true, steps: taken });
+    let here = Place { position: position.clone(), velocity, value: *value, gradient: gradient.clone() };
+    let mut taken = 0;
+    // by how much the energy falls on the first trajectory from one place to another; −∞ where it diverges
+    let gain = |from: &Place, to: &Option<Place>| {
+        let gain = to.as_ref().map_or(f64::NAN, |to| from.energy() - to.energy());
+        if gain.is_nan() || gain < -DIVERGENT { f64::NEG_INFINITY } else { gain }
+    };
+    let there = trajectory(manifold, &here, pace.step, steps, &mut taken, &mut target)?;
+    let first = gain(&here, &there);
+    let accept_probability = first.exp().min(1.0);
+    let mut outcome = Outcome { accept_probability, accepted: false, retried: false, divergent: first == f64::NEG_INFINITY, steps: taken };
+    let mut chosen = there.filter(|_| !outcome.divergent && open01(rng).ln() < first);
+    if let (None, Some(factor)) = (&chosen, pace.retry) {
+        outcome.retried = true;
+        if let Some(mut there) = trajectory(manifold, &here, pace.step / factor, steps, &mut taken, &mut target)? {
+            // what remains is at most 1
+            let bar = open01(rng).ln() + (1.0 - accept_probability).ln() - (here.energy() - there.energy());
+            if bar < 0.0 {
+                there.velocity.iter_mut().for_each(|v| *v = -*v);
+                let ghost = trajectory(manifold, &there, pace.step, steps, &mut taken, &mut target)?;
+                if bar < (1.0 - gain(&there, &ghost).exp().min(1.0)).ln() {
+                    chosen = Some(there);
+                }
+            }
         }
-        manifold.kick(&mut velocity, &slope, 0.5 * step);
-        manifold.project(&at, &mut velocity);
     }
-    let error = energy(value_at, &velocity) - before;
-    if error.is_nan() || error > DIVERGENT {
-        return Ok(Outcome { accept_probability: 0.0, accepted: false, divergent: true, steps });
+    outcome.steps = taken;
+    if let Some(there) = chosen {
+        outcome.accepted = true;
+        (*position, *value, *gradient) = (there.position, there.value, there.gradient);
     }
-    let accepted = open01(rng).ln() < -error;
-    if accepted {
-        std::mem::swap(position, &mut at);
-        std::mem::swap(gradient, &mut slope);
-        *value = value_at;
-    }
-    Ok(Outcome { accept_probability: (-error).exp().min(1.0), accepted, divergent: false, steps })
+    Ok(outcome)
 }
 
 #[cfg(test)]
@@ -264,9 +332,17 @@ mod tests {
         vec![1.0 + 0.5 * x, a[0], a[1], a[2], 2.0 * a[0] + y]
     }
 
-    /// Exact draws in, one transition, the same law out; false alarms once in 10⁴ runs (the seed is fixed).
-    fn invariance(step: f64, max_steps: u32) -> CheckReport {
-        let settings = InvarianceSettings { draws: 60_000, false_alarm_rate: 1e-4 };
+    /// Exact draws in, one transition, the same law out; false alarms once in 10⁴ runs (the seed is fixed). The gradient is rounded to
+    /// multiples of `grain`, and the density is only there where a trajectory ends.
+    fn invariance(pace: Pace, grain: f64) -> CheckReport {
+        let rough = |x: &[f64], gradient: &mut [f64], end: bool| {
+            let value = target(x, gradient)?;
+            if grain > 0.0 {
+                gradient.iter_mut().for_each(|g| *g = (*g / grain).round() * grain);
+            }
+            Ok(if end { value } else { 0.0 })
+        };
+        let settings = InvarianceSettings { draws: 600_000, false_alarm_rate: 1e-4 };
         let names = ["x", "x²", "a₁", "a₂", "a₃", "μ'a", "(μ'a)²", "a₁a₂", "a₃²", "y", "y²", "y a₁", "xy", "l"];
         let functions = |s: &Vec<f64>, out: &mut Vec<f64>| {
             let along = dot(&MEAN, &s[1..4]);
@@ -276,22 +352,29 @@ mod tests {
         let mut rng = SmallRng::seed_from_u64(32);
         let move_once = |mut s: Vec<f64>, rng: &mut SmallRng| {
             let mut gradient = vec![0.0; 5];
-            let mut value = target(&s, &mut gradient)?;
-            let outcome = transition(MANIFOLD, &mut s, &mut value, &mut gradient, step, max_steps, target, rng)?;
+            let mut value = rough(&s, &mut gradient, true)?;
+            let outcome = transition(MANIFOLD, &mut s, &mut value, &mut gradient, pace, rough, rng)?;
             let mut again = vec![0.0; 5];
-            assert_eq!(value, target(&s, &mut again)?);
+            assert_eq!(value, rough(&s, &mut again, true)?);
             assert_eq!(gradient, again);
-            assert!(outcome.steps >= 1 && outcome.steps <= max_steps && !outcome.divergent);
+            assert!(outcome.steps >= 1 && outcome.steps <= 3 * pace.max_steps && (!outcome.divergent || pace.retry.is_some()));
             Ok::<_, Error>(s)
         };
         one_step_invariance("geodesic", &settings, &names, functions, &mut rng, |rng| Ok(exact(rng)), move_once).unwrap()
     }
 
-    /// Steps so long that a third of the proposals is refused: the test of acceptance matters too.
+    /// Steps so long that a third of the proposals is refused: the test of acceptance matters too. So it does where the force is rough.
     #[test]
     fn sphere_and_lines_are_invariant() {
-        for (step, max_steps) in [(0.5, 4), (0.85, 2)] {
-            let report = invariance(step, max_steps);
+        for (step, max_steps, retry, grain) in [
+            (0.5, 4, None, 0.0),
+            (0.85, 2, None, 0.0),
+            (0.5, 4, None, 1.0),
+            (0.85, 4, Some(2.0), 0.0),
+            (1.0, 2, Some(1.3), 0.0),
+            (0.95, 4, Some(4.0), 1.0),
+        ] {
+            let report = invariance(Pace { step, max_steps, retry }, grain);
             assert!(report.passed, "{report}");
         }
     }
@@ -303,17 +386,18 @@ mod tests {
         normalise(&mut start[1..4]);
         let mut before = vec![0.0; 5];
         let value_before = target(&start, &mut before).unwrap();
-        let mut run = |step: f64, target: &dyn Fn(&[f64], &mut [f64]) -> Result<f64>| {
+        let mut run = |step: f64, target: &dyn Fn(&[f64], &mut [f64], bool) -> Result<f64>| {
             let (mut x, mut value, mut gradient) = (start.clone(), value_before, before.clone());
-            let outcome = transition(MANIFOLD, &mut x, &mut value, &mut gradient, step, 20, target, &mut rng);
+            let outcome =
+                transition(MANIFOLD, &mut x, &mut value, &mut gradient, Pace { step, max_steps: 20, retry: None }, target, &mut rng);
             assert_eq!((&x, value, &gradient), (&start, value_before, &before));
             outcome
         };
         for bad in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
-            let outcome = run(0.1, &|_, _| Ok(bad)).unwrap();
+            let outcome = run(0.1, &|_, _, _| Ok(bad)).unwrap();
             assert!(outcome.divergent && !outcome.accepted && outcome.steps == 1 && outcome.accept_probability == 0.0);
         }
-        assert!(run(1e4, &target).unwrap().divergent);
-        assert!(run(0.1, &|_, _| Err(Error::Unfit("no".into()))).is_err());
+        assert!(run(1e4, &|x, gradient, _| target(x, gradient)).unwrap().divergent);
+        assert!(run(0.1, &|_, _, _| Err(Error::Unfit("no".into()))).is_err());
     }
 }

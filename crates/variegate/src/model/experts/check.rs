@@ -91,6 +91,7 @@ pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
         target_accept,
         metric,
         learn_until: 20,
+        grain: 0.0,
     })
 }
 

@@ -4,7 +4,8 @@
 //! else (geodesic, metric `sphere`), or in flat coordinates that know how columns hang together (`frame.rs`, metric `columns`);
 //! then experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then
 //! attempts to exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
-//! Each leapfrog step asks the rows once. The gradient at the present point is carried from sweep to sweep, exchanged along with the experts.
+//! Each leapfrog step asks the rows once, in flat coordinates for a gradient in single precision, which is all that a trajectory needs on its
+//! way (`gated/forces.rs`). The gradient at the present point is carried from sweep to sweep, exchanged along with the experts.
 
 mod alone;
 mod frame;
@@ -25,7 +26,8 @@ use super::starts;
 use crate::Result;
 use crate::data::Design;
 use crate::infer::dual_averaging::DualAveraging;
-use crate::infer::geodesic::{Manifold, Outcome, transition};
+use crate::infer::geodesic::{Manifold, Outcome, Pace, transition};
+use crate::model::gated::forces::{self, Forces, Packed};
 use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Scratch as PriorScratch;
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick};
@@ -52,6 +54,8 @@ pub struct Hmc {
     pub metric: Metric,
     /// Sweeps of the warm-up in which coordinates are still learned; the step size needs the rest to itself.
     pub learn_until: u64,
+    /// Rounded likelihoods are rounded further, to multiples of this; 0 leaves them as they are, all else is for checks.
+    pub grain: f64,
 }
 
 /// State of the sampler between sweeps.
@@ -77,6 +81,10 @@ pub struct State {
 pub enum Ask<'a> {
     /// Log likelihood and gradient at these weights.
     Likelihood(Cow<'a, [f64]>),
+    /// The gradient in single precision, as it comes out.
+    Forces(Cow<'a, Packed>),
+    /// Log likelihood.
+    Value(Cow<'a, [f64]>),
     /// Σ x̃x̃ᵀ (lower triangle), or for many columns its diagonal and then Σ x̃, in the place of the gradient; the number of rows
     /// in the place of the value. Weights count.
     Gram,
@@ -99,6 +107,8 @@ pub enum Ask<'a> {
         trials: Cow<'a, [Trial]>,
         /// What became of the vector that was asked about before.
         moved: Option<(Vector, Trial)>,
+        /// Whether single precision will do.
+        rough: bool,
     },
 }
 
@@ -106,6 +116,7 @@ pub enum Ask<'a> {
 #[derive(Debug, Default)]
 pub struct Scratch {
     rows: rows::Scratch,
+    forces: forces::Scratch,
     products: Vec<f64>,
     class_scores: Vec<f64>,
 }
@@ -114,9 +125,9 @@ pub struct Scratch {
 const FIRST_STEP: f64 = 0.1;
 /// Most steps of a trajectory while flat coordinates are learned, which takes many sweeps.
 const STEPS_WHILE_LEARNING: u32 = 30;
-/// In flat coordinates steps are between this share of the step size and all of it. The coordinates are those of the warm-up, and a chain
-/// may come to where they are too bold: without shorter steps it stays there for hundreds of sweeps.
-const SHORTEST_STEP: f64 = 0.25;
+/// In flat coordinates a trajectory whose end was refused is tried once more with steps shorter by this factor. The coordinates are those
+/// of the warm-up, and a chain may come to where they are too bold: without shorter steps it stays there for hundreds of sweeps.
+const RETRY: f64 = 4.0;
 
 impl Hmc {
     fn state(&self, point: Vec<f64>, law: Law) -> Result<State> {
@@ -124,11 +135,23 @@ impl Hmc {
         Ok(State { point, law, ln_likelihood: f64::NAN, slopes: Vec::new(), step, learning: Learning::default(), frame: None })
     }
 
-    /// Log likelihood of a point and its gradient with respect to the weights.
-    fn ask(&self, rows: &mut dyn Rows<Self>, point: &[f64], buffers: &mut Buffers) -> Result<Likelihood> {
+    /// Log likelihood of a point and its gradient with respect to the weights, as trajectories see it. Without `value` the likelihood
+    /// may be left out.
+    fn ask(&self, rows: &mut dyn Rows<Self>, point: &[f64], value: bool, buffers: &mut Buffers) -> Result<Likelihood> {
         self.shape.plain(point, &mut buffers.plain);
         self.shape.weights(&buffers.plain, &mut buffers.weights);
-        rows.all(&Ask::Likelihood(Cow::Borrowed(&buffers.weights)))
+        let Some(forces) = self.forces() else { return rows.all(&Ask::Likelihood(Cow::Borrowed(&buffers.weights))) };
+        let mut found = rows.all(&Ask::Forces(Cow::Owned(forces.pack(&self.design, &buffers.weights))))?;
+        found.gradient.0 = forces.unpack(&self.design, &found.gradient.0);
+        if value {
+            found.value = rows.all(&Ask::Value(Cow::Borrowed(&buffers.weights)))?.value;
+        }
+        Ok(found)
+    }
+
+    /// Gradients in single precision, where they pay.
+    fn forces(&self) -> Option<Forces> {
+        (self.metric == Metric::Columns).then(|| Forces::new(self.shape.gated(), &self.design)).flatten()
     }
 
     /// Log density of a point from what the rows said of it, and its gradient.
@@ -170,8 +193,7 @@ impl Hmc {
         &self,
         state: &mut State,
         rows: &mut dyn Rows<Self>,
-        step: f64,
-        max_steps: u32,
+        pace: Pace,
         buffers: &mut Buffers,
         rng: &mut Philox,
     ) -> Result<Outcome> {
@@ -187,13 +209,13 @@ impl Hmc {
             None => {
                 let (spheres, paces) = (self.spheres(), self.paces());
                 let manifold = Manifold { spheres: &spheres, len: shape.len(), paces: &paces };
-                let target = |point: &[f64], gradient: &mut [f64]| {
-                    let found = self.ask(rows, point, buffers)?;
+                let target = |point: &[f64], gradient: &mut [f64], end: bool| {
+                    let found = self.ask(rows, point, end, buffers)?;
                     let value = self.density(law, point, &found, gradient, buffers);
                     last = Some(found);
                     Ok(value)
                 };
-                transition(manifold, &mut state.point, &mut value, &mut gradient, step, max_steps, target, rng)?
+                transition(manifold, &mut state.point, &mut value, &mut gradient, pace, target, rng)?
             }
             Some(frame) => {
                 let mut flat = frame.enter(shape, &state.point, rng)?;
@@ -202,24 +224,26 @@ impl Hmc {
                 value += frame.pull_back(shape, &point, &lengths, &mut gradient);
                 let paces = frame.paces(shape);
                 let manifold = Manifold { spheres: &[], len: shape.len(), paces: &paces };
-                let target = |flat: &[f64], gradient: &mut [f64]| {
+                let target = |flat: &[f64], gradient: &mut [f64], end: bool| {
                     point = frame.leave(shape, flat, &mut lengths);
                     if lengths.iter().any(|l| *l < f64::MIN_POSITIVE) {
                         return Ok(f64::NEG_INFINITY);
                     }
-                    let found = self.ask(rows, &point, buffers)?;
+                    let found = self.ask(rows, &point, end, buffers)?;
                     let value = self.density(law, &point, &found, gradient, buffers);
                     last = Some(found);
                     Ok(value + frame.pull_back(shape, &point, &lengths, gradient))
                 };
-                let outcome = transition(manifold, &mut flat, &mut value, &mut gradient, step, max_steps, target, rng)?;
+                let outcome = transition(manifold, &mut flat, &mut value, &mut gradient, pace, target, rng)?;
                 if outcome.accepted {
-                    state.point = point;
+                    state.point = frame.leave(shape, &flat, &mut lengths);
                 }
                 outcome
             }
         };
         let now = match last {
+            // the last that was asked about is where another trajectory ended
+            Some(_) if outcome.accepted && outcome.retried => self.ask(rows, &state.point, true, buffers)?,
             Some(found) if outcome.accepted => found,
             _ => here,
         };
@@ -233,7 +257,8 @@ impl Hmc {
         let mut before = None;
         for _ in 0..40 {
             let mut trial = state.clone();
-            let accepted = self.trajectory(&mut trial, rows, step, 1, buffers, rng)?.accept_probability > 0.5;
+            let pace = Pace { step, max_steps: 1, retry: None };
+            let accepted = self.trajectory(&mut trial, rows, pace, buffers, rng)?.accept_probability > 0.5;
             if before.is_some_and(|b| b != accepted) {
                 break;
             }
@@ -292,7 +317,7 @@ impl Program for Hmc {
         let mut rng = tick.stream.rng();
         let mut buffers = Buffers::default();
         if state.slopes.is_empty() {
-            let found = self.ask(rows, &state.point, &mut buffers)?;
+            let found = self.ask(rows, &state.point, true, &mut buffers)?;
             (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
         }
         if self.metric == Metric::Columns && state.frame.is_none() {
@@ -300,29 +325,36 @@ impl Program for Hmc {
             let squares = [self.law.experts.size.mean_square(self.shape.expert_dim()), self.law.gates.size.mean_square(self.shape.inputs)];
             state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares)?);
         }
-        let mut outcome = Outcome { accept_probability: 1.0, accepted: false, divergent: false, steps: 0 };
+        let mut outcome = Outcome { accept_probability: 1.0, accepted: false, retried: false, divergent: false, steps: 0 };
         let mut step = 0.0;
         if self.max_steps > 0 {
             if tick.warm_up && state.step.count() == 0 {
                 self.first_step(state, rows, &mut buffers, &mut rng)?;
             }
             step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
-            let (mut taken, mut most) = (step, self.max_steps);
+            let mut pace = Pace { step, max_steps: self.max_steps, retry: None };
             if state.frame.is_some() {
-                taken *= SHORTEST_STEP.powf(rng.random::<f64>().powi(2));
                 if tick.warm_up && tick.sweep <= self.learn_until {
-                    most = most.min(STEPS_WHILE_LEARNING);
+                    pace.max_steps = pace.max_steps.min(STEPS_WHILE_LEARNING);
+                } else {
+                    pace.retry = Some(RETRY);
                 }
             }
-            outcome = self.trajectory(state, rows, taken, most, &mut buffers, &mut rng)?;
+            outcome = self.trajectory(state, rows, pace, &mut buffers, &mut rng)?;
             if tick.warm_up {
                 state.step.update(outcome.accept_probability);
                 self.learn(state, tick.sweep, &mut buffers)?;
             }
         }
-        if self.alone(state, rows, &mut rng)? {
-            let found = self.ask(rows, &state.point, &mut buffers)?;
-            (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
+        let alone = self.alone(state, rows, &mut buffers, &mut rng)?;
+        if alone {
+            // where there are forces, the likelihood is known already
+            let exact = self.forces().is_none();
+            let found = self.ask(rows, &state.point, exact, &mut buffers)?;
+            if exact {
+                state.ln_likelihood = found.value.0;
+            }
+            state.slopes = found.gradient.0;
         }
         let (slopes, frame) = (&mut state.slopes, &mut state.frame);
         let swapped = moves::swaps(&self.shape, &state.law, &mut state.point, &mut rng, |i| {
@@ -344,8 +376,11 @@ impl Program for Hmc {
                 ("log_likelihood".into(), state.ln_likelihood),
                 ("acceptance".into(), outcome.accept_probability),
                 ("step".into(), step),
-                ("divergent".into(), f64::from(u8::from(outcome.divergent))),
+                ("divergent".into(), f64::from(u8::from(outcome.divergent && !outcome.accepted))),
                 ("swaps".into(), f64::from(swapped)),
+                ("steps".into(), f64::from(outcome.steps)),
+                ("moved".into(), f64::from(u8::from(outcome.accepted))),
+                ("alone".into(), f64::from(u8::from(alone))),
             ],
         })
     }
@@ -355,12 +390,24 @@ impl Program for Hmc {
             Ask::Likelihood(weights) => {
                 rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows)
             }
+            Ask::Forces(packed) => {
+                let forces = self.forces().expect("only programs that have forces ask for them");
+                let ones = *local.ones.get_or_insert_with(|| forces::all_ones(block.x));
+                let sums = forces.sums(&self.design, packed, block, ones, &mut scratch.forces);
+                Likelihood { value: Sum(0.0), gradient: Sum(sums) }
+            }
+            Ask::Value(weights) => {
+                let value = rows::value(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows);
+                Likelihood { value: Sum(value), gradient: Sum::default() }
+            }
             Ask::Gram => self.gram(block, &mut scratch.rows),
             Ask::TakeApart { point, vectors, arrows } => {
                 self.take_apart(point, vectors, arrows, block, local, scratch);
                 Likelihood::default()
             }
-            Ask::Trials { of, tangent, trials, moved } => self.trials(*of, *tangent, trials, moved.as_ref(), block, local, scratch),
+            Ask::Trials { of, tangent, trials, moved, rough } => {
+                self.trials(*of, *tangent, trials, moved.as_ref(), *rough, block, local, scratch)
+            }
         })
     }
 
@@ -423,7 +470,7 @@ impl Hmc {
         let mut now = state.ln_likelihood + state.law.directions(s, &state.point);
         for at in places {
             state.point[at] = -state.point[at];
-            let found = self.ask(rows, &state.point, buffers)?;
+            let found = self.ask(rows, &state.point, true, buffers)?;
             let then = found.value.0 + state.law.directions(s, &state.point);
             if (1.0 - rng.random::<f64>()).ln() < then - now {
                 now = then;

@@ -4,14 +4,15 @@
 //! farther: its intercept through the whole prior, where a trajectory moves it by hundredths. Here it does. The intercept, the length
 //! and the direction of a gate or an expert move along a line, a ray or a great circle: of points a distance δ apart, one of which is where
 //! it is (which one is random), one is chosen by its density. Such points look the same from each of them, so that the posterior stays
-//! as it is whatever δ is; δ is drawn anew each time, over scales, and nothing need be tuned.
+//! as it is whatever δ is; δ is drawn anew each time, over scales, and nothing need be tuned. With many rows, points are chosen by
+//! likelihoods in single precision, and a round of all moves is accepted or refused by exact ones.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use std::borrow::Cow;
 
 use super::mixes::{Tangent, Trial, Vector};
-use super::{Ask, Hmc, State};
+use super::{Ask, Buffers, Hmc, State};
 use crate::Result;
 use crate::linalg::dot;
 use crate::model::experts::law::Side;
@@ -60,16 +61,29 @@ fn choose(ln_densities: &[f64], rng: &mut Philox) -> Option<usize> {
     last
 }
 
+/// What became of the vector that was moved last, and by how much the log likelihoods that were chosen by have grown.
+#[derive(Debug, Default)]
+struct Round {
+    moved: Option<(Vector, Trial)>,
+    gain: f64,
+}
+
 impl Hmc {
-    /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if there were any: the likelihood
-    /// that is kept is that of another point then.
-    pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, rng: &mut Philox) -> Result<bool> {
+    /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if the point is another: the likelihood and
+    /// the gradient that are kept are not its own then, but for the likelihood where there are forces.
+    ///
+    /// Where points are chosen by rounded likelihoods, exact ones decide about the whole round, at its end. Every choice leaves the density
+    /// that it was by as it is, and the order of a round is as likely as the reverse, so that the round is a proposal: its ratio
+    /// is that of the densities on the way, which `Round` adds up.
+    pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, buffers: &mut Buffers, rng: &mut Philox) -> Result<bool> {
         let experts = self.shape.gates();
         let share = if self.max_steps == 0 { 1.0 } else { self.metric.pace().1 };
         let count = ((share * experts as f64 + rng.random::<f64>()) as usize).min(experts);
         if count == 0 {
             return Ok(false);
         }
+        let rounded = self.forces().is_some();
+        let (point, ln_likelihood) = (state.point.clone(), state.ln_likelihood);
         let law = state.law.clone();
         let sides = [&law.experts, &law.gates];
         let mut chains: Vec<Coupled> = law
@@ -81,19 +95,35 @@ impl Hmc {
         for i in 0..count {
             labels.swap(i, rng.random_range(i..experts));
         }
-        let vectors: Vec<Vector> = labels[..count].iter().flat_map(|&k| [true, false].map(|gate| Vector { gate, k })).collect();
+        let (mut parts, mut order) = ([Part::Intercepts, Part::Length, Part::Direction], [true, false]);
+        if rounded && rng.random::<bool>() {
+            parts.reverse();
+            order.reverse();
+        }
+        let vectors: Vec<Vector> = labels[..count].iter().flat_map(|&k| order.map(|gate| Vector { gate, k })).collect();
         let dim = |of: &Vector| self.shape.places(of.gate, of.k).direction.len();
         let arrows: Vec<f64> = (0..vectors.iter().map(dim).sum()).map(|_| StandardNormal.sample(rng)).collect();
         rows.all(&Ask::TakeApart { point: Cow::Borrowed(&state.point), vectors: Cow::Borrowed(&vectors), arrows: Cow::Borrowed(&arrows) })?;
-        let (mut moved, mut rest, mut place) = (None, &arrows[..], 0);
+        let (mut round, mut rest, mut place) = (Round::default(), &arrows[..], 0);
         for of in vectors {
             let (arrow, later) = rest.split_at(dim(&of));
-            for part in [Part::Intercepts, Part::Length, Part::Direction] {
+            for part in parts {
                 let (side, chain) = (sides[usize::from(of.gate)], &mut chains[usize::from(of.gate)]);
-                self.move_part(of, part, (place, arrow), state, side, chain, &mut moved, rows, rng)?;
+                self.move_part(of, part, (place, arrow), state, side, chain, &mut round, rows, rng)?;
             }
             rest = later;
             place += arrow.len() / self.shape.inputs;
+        }
+        if rounded {
+            self.shape.plain(&state.point, &mut buffers.plain);
+            self.shape.weights(&buffers.plain, &mut buffers.weights);
+            state.ln_likelihood = rows.all(&Ask::Value(Cow::Borrowed(&buffers.weights)))?.value.0;
+            // nothing that is no number is accepted
+            let accepted = open01(rng).ln() < (state.ln_likelihood - ln_likelihood) - round.gain;
+            if !accepted {
+                (state.point, state.ln_likelihood) = (point, ln_likelihood);
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -107,7 +137,7 @@ impl Hmc {
         state: &mut State,
         side: &Side,
         chain: &mut Coupled,
-        moved: &mut Option<(Vector, Trial)>,
+        round: &mut Round,
         rows: &mut dyn Rows<Self>,
         rng: &mut Philox,
     ) -> Result<()> {
@@ -154,10 +184,19 @@ impl Hmc {
             _ => return Ok(()),
         };
         let (trials, ln_prior): (Vec<Trial>, Vec<f64>) = choices.into_iter().unzip();
-        let ask = Ask::Trials { of, tangent, trials: Cow::Borrowed(&trials), moved: moved.take() };
-        let found = rows.all(&ask)?;
-        let ln: Vec<f64> = found.gradient.0.iter().zip(&ln_prior).map(|(l, p)| l + p).collect();
+        // an expert with several rows is looked at exactly
+        let rough = self.forces().is_some() && (of.gate || self.shape.rows() == 1);
+        let ask = Ask::Trials { of, tangent, trials: Cow::Borrowed(&trials), moved: round.moved.take(), rough };
+        let mut found = rows.all(&ask)?.gradient.0;
+        if rough && self.grain > 0.0 {
+            found.iter_mut().for_each(|l| *l = (*l / self.grain).round() * self.grain);
+        }
+        let ln: Vec<f64> = found.iter().zip(&ln_prior).map(|(l, p)| l + p).collect();
         let Some(at) = choose(&ln, rng) else { return Ok(()) };
+        if steps[at] == 0.0 {
+            return Ok(());
+        }
+        round.gain += found[at] - steps.iter().zip(&found).find(|(s, _)| **s == 0.0).map_or(f64::NAN, |(_, here)| *here);
         match part {
             Part::Intercepts => state.point[places.intercepts].iter_mut().zip(&line).for_each(|(b, l)| *b += steps[at] * l),
             Part::Length => state.point[places.size] += steps[at],
@@ -167,7 +206,7 @@ impl Hmc {
                 state.point[places.direction].copy_from_slice(&turned);
             }
         }
-        *moved = Some((of, trials[at].clone()));
+        round.moved = Some((of, trials[at].clone()));
         Ok(())
     }
 }

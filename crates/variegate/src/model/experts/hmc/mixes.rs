@@ -5,6 +5,8 @@
 //! the other experts, whose sums are kept. These are differences where no digits cancel, and sums where they would. Nothing here
 //! outlives a sweep, and nothing is saved.
 
+mod rough;
+
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -13,6 +15,7 @@ use crate::linalg::wide;
 use crate::run::{Block, Sum};
 use crate::special::branchless::exp;
 use crate::special::log_sum_exp;
+use rough::Rough;
 
 /// Below this likelihoods are computed in logarithms.
 const SMALL: f64 = 1e-200;
@@ -53,9 +56,11 @@ pub struct Tangent {
     pub length: f64,
 }
 
-/// Rows of a block, taken apart; empty before they are asked for.
+/// What was found of a block: whether all that it stores are ones, and its rows, taken apart. Empty before it is asked for.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Local {
+    #[serde(skip)]
+    pub(super) ones: Option<bool>,
     #[serde(skip)]
     apart: Apart,
 }
@@ -75,13 +80,18 @@ struct Apart {
     top: Vec<f64>,
     norm: Vec<f64>,
     total: Vec<f64>,
-    /// The vector that is moved: the same sums without its expert, and x't.
-    about: Option<Vector>,
+    /// The vector that was moved and is not what e, q and their sums say.
+    stale: Option<Vector>,
+    /// The expert that is moved: the same sums without it, and x't.
+    about: Option<usize>,
     other_norm: Vec<f64>,
     other_total: Vec<f64>,
     across: Vec<f64>,
     /// Scores of a trial, then likelihoods.
     mix: Vec<f64>,
+    /// Rows as one vector sees them, and which.
+    rough: Rough,
+    rounded: Option<Vector>,
 }
 
 /// e^t within the range of numbers that `FAR` leaves.
@@ -99,8 +109,11 @@ fn sigmoid(t: f64) -> f64 {
     if t >= 0.0 { below } else { small * below }
 }
 
-/// Columns of row-major products (n×`columns`), from a column on, one group of `width` after the other: n×width each.
+/// Columns of row-major products (n×`columns`), from a column on: `width` of them, n×width.
 fn turned(found: &[f64], columns: usize, from: usize, width: usize, out: &mut [f64]) {
+    if width == 1 {
+        return out.iter_mut().zip(found[from..].iter().step_by(columns)).for_each(|(o, f)| *o = *f);
+    }
     for (i, row) in found.chunks_exact(columns).enumerate() {
         out[i * width..(i + 1) * width].copy_from_slice(&row[from..from + width]);
     }
@@ -201,7 +214,7 @@ impl Hmc {
                 },
             );
         }
-        apart.about = None;
+        (apart.about, apart.stale, apart.rounded) = (None, None, None);
     }
 
     /// Scores of a vector with one number a row under trial `at` of those in `now`, into `mix`.
@@ -263,23 +276,36 @@ impl Hmc {
         tangent: Option<Tangent>,
         trials: &[Trial],
         moved: Option<&(Vector, Trial)>,
+        rough: bool,
         block: &Block<'_>,
         local: &mut Local,
         scratch: &mut Scratch,
     ) -> Likelihood {
         let (n, k, apart) = (block.rows(), self.shape.gates(), &mut local.apart);
         if let Some((vector, trial)) = moved {
-            self.settle(*vector, trial, block, apart, &mut scratch.class_scores);
+            self.settle(*vector, trial, apart);
         }
-        if apart.about.is_none_or(|about| about.k != of.k) {
+        if let Some(stale) = apart.stale.take_if(|stale| *stale != of) {
+            self.refresh(stale, block, apart, &mut scratch.class_scores);
+        }
+        if apart.about != Some(of.k) {
             apart.leave_out(of.k, n, k);
         }
-        apart.about = Some(of);
+        apart.about = Some(of.k);
+        if rough && apart.rounded != Some(of) {
+            let places = self.places(of, n);
+            apart.round(of, places, block);
+            apart.rounded = Some(of);
+        }
         apart.across.clear();
         if let Some(Tangent { arrow, along, length }) = tangent {
             let Apart { products, arrows, across, .. } = &mut *apart;
             let a = &products[self.places(of, n)];
             across.extend(arrows[arrow * n..].iter().zip(a).map(|(z, a)| (z - along * a) / length));
+        }
+        if rough {
+            let Apart { rough, across, .. } = apart;
+            return Likelihood { value: Sum(0.0), gradient: Sum(rough.values(trials, across)) };
         }
         let plain = (0..n).all(|i| block.weight(i) == 1.0);
         let values = trials
@@ -364,12 +390,28 @@ impl Hmc {
         log_sum_exp(&joint) - log_sum_exp(&gates)
     }
 
-    /// A vector becomes what a trial made of it.
-    fn settle(&self, of: Vector, trial: &Trial, block: &Block<'_>, apart: &mut Apart, scores: &mut Vec<f64>) {
+    /// A vector becomes what a trial made of it; what rows keep of it is refreshed before another is moved.
+    fn settle(&self, of: Vector, trial: &Trial, apart: &mut Apart) {
+        let (n, k) = (apart.mix.len(), self.shape.gates());
+        // the direction turns, its length stays: a cos + t sin
+        let length = if trial.across == 0.0 { trial.along } else { trial.along.hypot(trial.across) };
+        let (cos, sin) = (trial.along / length, trial.across / length);
+        if !apart.across.is_empty() {
+            let Apart { products, across, .. } = &mut *apart;
+            products[self.places(of, n)].iter_mut().zip(&*across).for_each(|(a, t)| *a = cos * *a + sin * t);
+            apart.rounded = None;
+        }
+        apart.now[if of.gate { of.k } else { k + of.k }] = Trial { along: length, across: 0.0, intercepts: trial.intercepts.clone() };
+        apart.stale = Some(of);
+    }
+
+    /// Exponentials or probabilities of a vector as it is now, and sums with them.
+    fn refresh(&self, of: Vector, block: &Block<'_>, apart: &mut Apart, scores: &mut Vec<f64>) {
         let (n, k) = (block.rows(), self.shape.gates());
         let own = of.k * n..(of.k + 1) * n;
+        apart.across.clear();
         if of.gate {
-            self.score(of, trial, apart);
+            self.scores(of, of.k, apart);
             let Apart { mix, gates, top, .. } = &mut *apart;
             let gates = &mut gates[own.clone()];
             wide(
@@ -381,27 +423,25 @@ impl Hmc {
                 },
             );
         } else {
-            self.give_under(of, trial, block, apart, scores);
-            apart.given[own.clone()].copy_from_slice(&apart.mix);
+            self.give(of, block, apart, scores);
         }
         let Apart { norm, total, other_norm, other_total, gates, given, .. } = &mut *apart;
-        for ((((norm, total), e), q), (other_norm, other_total)) in
-            norm.iter_mut().zip(total.iter_mut()).zip(&gates[own.clone()]).zip(&given[own]).zip(other_norm.iter().zip(&*other_total))
-        {
-            *norm = other_norm + e;
-            *total = other_total + e * q;
+        let (gates, given) = (&gates[own.clone()], &given[own]);
+        wide(
+            #[inline(always)]
+            || {
+                for ((((norm, total), e), q), (other_norm, other_total)) in
+                    norm.iter_mut().zip(total.iter_mut()).zip(gates).zip(given).zip(other_norm.iter().zip(&*other_total))
+                {
+                    *norm = other_norm + e;
+                    *total = other_total + e * q;
+                }
+            },
+        );
+        if of.gate {
+            let far: Vec<usize> = (0..n).filter(|&i| apart.mix[i] > apart.top[i] + FAR).collect();
+            far.into_iter().for_each(|i| apart.start_anew(i, n, k));
         }
-        // the direction turns, its length stays: a cos + t sin
-        let length = if trial.across == 0.0 { trial.along } else { trial.along.hypot(trial.across) };
-        let (cos, sin) = (trial.along / length, trial.across / length);
-        let far = of.gate.then(|| (0..n).filter(|&i| apart.mix[i] > apart.top[i] + FAR).collect::<Vec<_>>());
-        let places = self.places(of, n);
-        if !apart.across.is_empty() {
-            let Apart { products, across, .. } = &mut *apart;
-            products[places].iter_mut().zip(&*across).for_each(|(a, t)| *a = cos * *a + sin * t);
-        }
-        apart.now[if of.gate { of.k } else { k + of.k }] = Trial { along: length, across: 0.0, intercepts: trial.intercepts.clone() };
-        far.into_iter().flatten().for_each(|i| apart.start_anew(i, n, k));
     }
 }
 
@@ -433,24 +473,32 @@ impl Apart {
             self.norm[i] += e;
             self.total[i] += e * self.given[g * n + i];
         }
-        self.about = None;
+        (self.about, self.rounded) = (None, None);
     }
 
     /// Sums of all rows without one expert.
     fn leave_out(&mut self, out: usize, n: usize, k: usize) {
+        let Apart { gates, given, norm, total, other_norm, other_total, .. } = self;
+        let own = out * n..(out + 1) * n;
+        let (e, q) = (&gates[own.clone()], &given[own]);
+        wide(
+            #[inline(always)]
+            || {
+                for i in 0..n {
+                    other_norm[i] = norm[i] - e[i];
+                    other_total[i] = total[i] - e[i] * q[i];
+                }
+            },
+        );
         for i in 0..n {
-            let at = out * n + i;
-            let (e, q) = (self.gates[at], self.given[at]);
-            let (mut norm, mut total) = (self.norm[i] - e, self.total[i] - e * q);
             // the difference of numbers nearly equal has lost its digits
-            if norm < 0.5 * self.norm[i] || total < 0.5 * self.total[i] {
-                (norm, total) = (0.0, 0.0);
+            if other_norm[i] < 0.5 * norm[i] || other_total[i] < 0.5 * total[i] {
+                (other_norm[i], other_total[i]) = (0.0, 0.0);
                 for g in (0..k).filter(|g| *g != out) {
-                    norm += self.gates[g * n + i];
-                    total += self.gates[g * n + i] * self.given[g * n + i];
+                    other_norm[i] += gates[g * n + i];
+                    other_total[i] += gates[g * n + i] * given[g * n + i];
                 }
             }
-            (self.other_norm[i], self.other_total[i]) = (norm, total);
         }
     }
 }

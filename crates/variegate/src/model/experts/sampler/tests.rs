@@ -113,13 +113,14 @@ fn one_hamiltonian_sweep_leaves_the_joint_law_as_it_is() {
     invariance(&hmc_subjects(), 10_000, 70);
 }
 
-/// Without trajectories, so that nothing hides what moves alone.
+/// Without trajectories, so that nothing hides what moves alone; where points are chosen by rounded likelihoods these are so far from right
+/// that a third of the rounds is refused.
 #[test]
 fn one_round_of_moves_alone_leaves_the_joint_law_as_it_is() {
     let subjects: Vec<Subject<Hmc>> = hmc_subjects()
         .into_iter()
         .filter(|subject| subject.program().shape.gates() > 0)
-        .map(|subject| subject.with(|program| program.max_steps = 0))
+        .map(|subject| subject.with(|program| (program.max_steps, program.grain) = (0, 3.0)))
         .collect();
     invariance(&subjects, 15_000, 100);
 }
@@ -194,6 +195,7 @@ fn moments_on_a_line_are_those_integrated() {
         target_accept: 0.8,
         metric,
         learn_until: 100,
+        grain: 0.0,
     };
     let (flat, sphere) = (hmc(Metric::Columns), hmc(Metric::Sphere));
     let mh = Mh { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper };
@@ -276,7 +278,7 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
         let (max_steps, target_accept) = (5, 0.8);
         for metric in [Metric::Columns, Metric::Sphere] {
             let (design, shape, law) = (design.clone(), shape.clone(), law.clone());
-            threads_and_stops(&Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: 20 }, &data);
+            threads_and_stops(&Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: 20, grain: 0.0 }, &data);
         }
         threads_and_stops(&Mh { design, shape, law, hyper }, &data);
     }
