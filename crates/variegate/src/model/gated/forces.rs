@@ -81,9 +81,14 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
+    fn sparse(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// Columns and values of a row; no values where all are 1.
     #[inline(always)]
     fn row(&self, i: usize) -> (&'a [u32], &'a [f32]) {
-        if self.ends.is_empty() {
+        if !self.sparse() {
             let p = self.columns.len();
             return (self.columns, &self.values[i * p..(i + 1) * p]);
         }
@@ -231,19 +236,15 @@ impl Forces {
                 Entries { ends: &[], columns: &columns, values }
             }
         };
-        let sparse = !entries.ends.is_empty();
         let rows = 2 + Self::columns(design);
         scores.resize(n * width, Lane::default());
         let strips = || strips(self.width()).map(|(from, strip)| (from / LANES, strip / LANES));
         for (from, strip) in strips() {
             let weights = &packed.0[rows * from..rows * (from + strip)];
-            match (strip, entries.values.is_empty()) {
-                (4, true) => gather::<4, true>(&entries, weights, sparse, from, width, scores),
-                (4, false) => gather::<4, false>(&entries, weights, sparse, from, width, scores),
-                (2, true) => gather::<2, true>(&entries, weights, sparse, from, width, scores),
-                (2, false) => gather::<2, false>(&entries, weights, sparse, from, width, scores),
-                (_, true) => gather::<1, true>(&entries, weights, sparse, from, width, scores),
-                (_, false) => gather::<1, false>(&entries, weights, sparse, from, width, scores),
+            match strip {
+                4 => gather::<4>(&entries, weights, from, width, scores),
+                2 => gather::<2>(&entries, weights, from, width, scores),
+                _ => gather::<1>(&entries, weights, from, width, scores),
             }
         }
         self.slopes(block, scores, work);
@@ -251,13 +252,10 @@ impl Forces {
         sums.resize(rows * width, Lane::default());
         for (from, strip) in strips() {
             let sums = &mut sums[rows * from..rows * (from + strip)];
-            match (strip, entries.values.is_empty()) {
-                (4, true) => scatter::<4, true>(&entries, scores, sparse, from, width, sums),
-                (4, false) => scatter::<4, false>(&entries, scores, sparse, from, width, sums),
-                (2, true) => scatter::<2, true>(&entries, scores, sparse, from, width, sums),
-                (2, false) => scatter::<2, false>(&entries, scores, sparse, from, width, sums),
-                (_, true) => scatter::<1, true>(&entries, scores, sparse, from, width, sums),
-                (_, false) => scatter::<1, false>(&entries, scores, sparse, from, width, sums),
+            match strip {
+                4 => scatter::<4>(&entries, scores, from, width, sums),
+                2 => scatter::<2>(&entries, scores, from, width, sums),
+                _ => scatter::<1>(&entries, scores, from, width, sums),
             }
         }
         sums.iter().flat_map(|lane| lane.0).map(f64::from).collect()
@@ -387,33 +385,40 @@ impl Forces {
     }
 }
 
-/// sums += v · w, or sums += w.
+/// sums += v · w.
 #[inline(always)]
-fn add<const S: usize, const ONES: bool>(sums: &mut [Lane; S], w: &[Lane; S], v: f32) {
+fn add<const S: usize>(sums: &mut [Lane; S], w: &[Lane; S], v: f32) {
     for c in 0..S {
-        sums[c] = if ONES { each(|l| sums[c][l] + w[c][l]) } else { each(|l| sums[c][l] + v * w[c][l]) };
+        sums[c] = each(|l| sums[c][l] + v * w[c][l]);
     }
 }
 
-/// Scores of a strip of S vectors, for all rows of `width` vectors.
-fn gather<const S: usize, const ONES: bool>(
-    entries: &Entries<'_>,
-    weights: &[Lane],
-    sparse: bool,
-    from: usize,
-    width: usize,
-    out: &mut [Lane],
-) {
+/// sums += w.
+#[inline(always)]
+fn add_one<const S: usize>(sums: &mut [Lane; S], w: &[Lane; S]) {
+    for c in 0..S {
+        sums[c] = each(|l| sums[c][l] + w[c][l]);
+    }
+}
+
+/// Scores of a strip of S vectors, for all rows of `width` vectors. Plain loops: closures within would not be compiled for wide vectors.
+fn gather<const S: usize>(entries: &Entries<'_>, weights: &[Lane], from: usize, width: usize, out: &mut [Lane]) {
     let (weights, _) = weights.as_chunks::<S>();
-    let (first, weights) = (&weights[usize::from(sparse)], &weights[2..]);
+    let (first, weights) = (&weights[usize::from(entries.sparse())], &weights[2..]);
     wide(
         #[inline(always)]
         || {
             for (i, out) in out.chunks_exact_mut(width).enumerate() {
                 let (columns, values) = entries.row(i);
                 let mut sums = *first;
-                for (at, &j) in columns.iter().enumerate() {
-                    add::<S, ONES>(&mut sums, &weights[j as usize], if ONES { 1.0 } else { values[at] });
+                if values.is_empty() {
+                    for &j in columns {
+                        add_one(&mut sums, &weights[j as usize]);
+                    }
+                } else {
+                    for (&j, &v) in columns.iter().zip(values) {
+                        add(&mut sums, &weights[j as usize], v);
+                    }
                 }
                 for (c, out) in out[from..from + S].iter_mut().enumerate() {
                     *out = sums[c];
@@ -424,14 +429,7 @@ fn gather<const S: usize, const ONES: bool>(
 }
 
 /// Sums of the derivatives of a strip over all rows, for each column.
-fn scatter<const S: usize, const ONES: bool>(
-    entries: &Entries<'_>,
-    slopes: &[Lane],
-    sparse: bool,
-    from: usize,
-    width: usize,
-    sums: &mut [Lane],
-) {
+fn scatter<const S: usize>(entries: &Entries<'_>, slopes: &[Lane], from: usize, width: usize, sums: &mut [Lane]) {
     let (sums, _) = sums.as_chunks_mut::<S>();
     let (first, sums) = sums.split_at_mut(2);
     wide(
@@ -441,13 +439,19 @@ fn scatter<const S: usize, const ONES: bool>(
             for (i, slopes) in slopes.chunks_exact(width).enumerate() {
                 let (columns, values) = entries.row(i);
                 let slope: [Lane; S] = std::array::from_fn(|c| slopes[from + c]);
-                add::<S, true>(&mut all, &slope, 1.0);
-                for (at, &j) in columns.iter().enumerate() {
-                    add::<S, ONES>(&mut sums[j as usize], &slope, if ONES { 1.0 } else { values[at] });
+                add_one(&mut all, &slope);
+                if values.is_empty() {
+                    for &j in columns {
+                        add_one(&mut sums[j as usize], &slope);
+                    }
+                } else {
+                    for (&j, &v) in columns.iter().zip(values) {
+                        add(&mut sums[j as usize], &slope, v);
+                    }
                 }
             }
             first[0] = all;
-            if sparse {
+            if entries.sparse() {
                 first[1] = all;
             }
         },

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Gated, Work};
 use crate::data::Design;
-use crate::data::design::PanelScratch;
+use crate::data::design::{Panel, PanelScratch};
 use crate::merge_fields;
 use crate::run::{Block, Sum};
 
@@ -27,6 +27,14 @@ pub struct Scratch {
     work: Work,
 }
 
+/// Fills in the scores of all rows of a panel, makes room for what is made of them, and gives the panel back.
+fn scored<'a>(mut panel: Panel<'a>, columns: usize, weights: &[f64], scores: &mut Vec<f64>, ln_likelihood: &mut Vec<f64>) -> Panel<'a> {
+    scores.resize(panel.rows() * columns, f64::NAN);
+    ln_likelihood.resize(panel.rows(), f64::NAN);
+    panel.mul_t(weights, columns, scores);
+    panel
+}
+
 /// Log likelihood of a block and its gradient. Rows count by `weight(i)`; those of weight 0 have no say.
 pub fn likelihood(
     design: &Design,
@@ -36,12 +44,9 @@ pub fn likelihood(
     weight: impl Fn(usize) -> f64,
     scratch: &mut Scratch,
 ) -> Likelihood {
-    let (n, columns) = (block.rows(), gated.columns());
+    let columns = gated.columns();
     let Scratch { panel, scores, ln_likelihood, work } = scratch;
-    scores.resize(n * columns, f64::NAN);
-    ln_likelihood.resize(n, f64::NAN);
-    let mut panel = design.panel(block.x, panel);
-    panel.mul_t(weights, columns, scores);
+    let mut panel = scored(design.panel(block.x, panel), columns, weights, scores, ln_likelihood);
     gated.slopes(scores, block.y.classes(), ln_likelihood, work);
     let mut value = 0.0;
     for (i, (row, ln)) in scores.chunks_exact_mut(columns).zip(ln_likelihood.iter()).enumerate() {
@@ -69,11 +74,8 @@ pub fn value(
     weight: impl Fn(usize) -> f64,
     scratch: &mut Scratch,
 ) -> f64 {
-    let (n, columns) = (block.rows(), gated.columns());
     let Scratch { panel, scores, ln_likelihood, work } = scratch;
-    scores.resize(n * columns, f64::NAN);
-    ln_likelihood.resize(n, f64::NAN);
-    design.panel(block.x, panel).mul_t(weights, columns, scores);
+    scored(design.panel(block.x, panel), gated.columns(), weights, scores, ln_likelihood);
     gated.values(scores, block.y.classes(), ln_likelihood, work);
-    (0..n).map(|i| (weight(i), ln_likelihood[i])).filter(|(w, _)| *w != 0.0).map(|(w, ln)| w * ln).sum()
+    (0..block.rows()).map(|i| (weight(i), ln_likelihood[i])).filter(|(w, _)| *w != 0.0).map(|(w, ln)| w * ln).sum()
 }

@@ -29,7 +29,7 @@ const FIRST_WINDOW: u64 = 20;
 /// again.
 const LEFT_OUT: f64 = 0.1;
 /// No vector is taken to be freer than this share of the mean: an expert that no row asks now may be asked later. With a share of 1 steps are
-/// refused less often, but chains seem to stay longer in one arrangement of experts (`bench/RESULTS.md`).
+/// refused less often, but in three runs of four chains did not agree (`bench/RESULTS.md`).
 const LEAST_SHARE: f64 = 0.3;
 
 /// The coordinates, and what was learned of them.
