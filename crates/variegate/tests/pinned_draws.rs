@@ -1,0 +1,325 @@
+//! The first draws of every program stay what they are: a change that alters them is no refactoring.
+//!
+//! `pinned_draws.txt` holds, for each case below, the objective of the first sweeps of each chain, the first draw, a hash over the bits of
+//! all draws, and what the fit then says of rows. Results belong to a kind of processor (linear algebra picks its instructions at run
+//! time): on the kind named at the top of the file every bit must agree, elsewhere six digits of the numbers.
+//!
+//! A change that is meant is written down by `VARIEGATE_PIN=write cargo test --package variegate --test pinned_draws`, and announced in
+//! the changelog under "Draws change".
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use variegate::data::{Classes, Dataset, Matrix, Target};
+use variegate::model::{RunSettings, family, fit};
+use variegate::run::Unobserved;
+
+const PINNED: &str = include_str!("pinned_draws.txt");
+/// Numbers of a draw that are shown; the hash is over all.
+const SHOWN: usize = 8;
+/// What other processors may differ by, relative to the number.
+const TOLERANCE: f64 = 1e-6;
+
+/// Rows made without random numbers. Entries are sixteenths, so that sums of them are exact in any order.
+#[derive(Clone, Copy)]
+enum Rows {
+    /// 60 by 4, real numbers.
+    Real,
+    /// The same with some entries missing.
+    Holes,
+    /// 60 by 4, where every entry has its opposite: the mean of all is 0.
+    Symmetric,
+    /// 40 by 12 counts, dense.
+    Counts,
+    /// The same counts, sparse.
+    SparseCounts,
+    /// 60 by 6, mostly zeros, sparse.
+    Sparse,
+    /// 420 by 4: more rows, for what only many rows switch on.
+    Many,
+}
+
+fn entry(i: usize, j: usize) -> f64 {
+    ((i * 7919 + j * 104_729 + i * i * 31 + i * j * 1_301) % 127) as f64 / 16.0 - 3.9375
+}
+
+impl Rows {
+    fn size(self) -> (usize, usize) {
+        match self {
+            Rows::Counts | Rows::SparseCounts => (40, 12),
+            Rows::Sparse => (60, 6),
+            Rows::Many => (420, 4),
+            _ => (60, 4),
+        }
+    }
+
+    fn value(self, i: usize, j: usize) -> f64 {
+        match self {
+            Rows::Real | Rows::Many => entry(i, j),
+            Rows::Holes if (i * 5 + j * 3) % 11 == 0 => f64::NAN,
+            Rows::Holes => entry(i, j),
+            Rows::Symmetric if i % 2 == 1 => -entry(i - 1, j),
+            Rows::Symmetric => entry(i, j),
+            // rows of even number fill the first columns, the others the last
+            Rows::Counts | Rows::SparseCounts => {
+                let own = (j < 6) == i.is_multiple_of(2);
+                if own { ((i * 13 + j * 7) % 5) as f64 } else { ((i * 3 + j * 11) % 17 == 0) as u8 as f64 }
+            }
+            Rows::Sparse if (i * 7 + j * 5) % 3 == 0 => entry(i, j).abs() + 0.0625,
+            Rows::Sparse => 0.0,
+        }
+    }
+
+    fn matrix(self) -> Matrix<'static> {
+        let (rows, cols) = self.size();
+        if !matches!(self, Rows::Sparse | Rows::SparseCounts) {
+            return Matrix::dense(rows, cols, (0..rows * cols).map(|at| self.value(at / cols, at % cols)).collect::<Vec<f64>>());
+        }
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for i in 0..rows {
+            for j in (0..cols).filter(|&j| self.value(i, j) != 0.0) {
+                indices.push(j as u32);
+                values.push(self.value(i, j));
+            }
+            indptr.push(indices.len());
+        }
+        Matrix::Csr { rows, cols, indptr: indptr.into(), indices: indices.into(), values: values.into() }
+    }
+
+    /// Classes that curve through the first two columns.
+    fn classes(self, classes: usize) -> Dataset<'static> {
+        let (rows, _) = self.size();
+        let label = |i: usize| {
+            let (a, b) = (self.value(i, 0), self.value(i, 1));
+            ((a * a - b + 0.5 * ((i * 11 % 7) as f64)).floor() as i64).rem_euclid(classes as i64).to_string()
+        };
+        let labels: Vec<String> = (0..rows).map(label).collect();
+        Dataset::new(self.matrix()).with_target(Target::Classes(Classes::encode(labels.iter().map(String::as_str))))
+    }
+
+    /// Two real outcomes of which one bends.
+    fn outcomes(self) -> Dataset<'static> {
+        let (rows, _) = self.size();
+        let y = |i: usize| [self.value(i, 0).abs() + 0.1 * self.value(i, 2), self.value(i, 1) - self.value(i, 3)];
+        Dataset::new(self.matrix()).with_target(Target::Real { width: 2, values: (0..rows).flat_map(y).collect() })
+    }
+
+    /// Rows of three sources.
+    fn sources(self) -> Dataset<'static> {
+        let names: Vec<String> = (0..self.size().0).map(|i| format!("s{}", i * 5 % 3)).collect();
+        let sources = Some(Classes::encode(names.iter().map(String::as_str)));
+        Dataset { sources, ..Dataset::new(self.matrix()) }
+    }
+
+    /// The same classes, some rows counting twice or not at all.
+    fn weighted(self, classes: usize) -> Dataset<'static> {
+        let weights = (0..self.size().0).map(|i| [1.0, 2.0, 1.0, 0.0, 1.0][i % 5]).collect();
+        Dataset { weights: Some(weights), ..self.classes(classes) }
+    }
+}
+
+struct Case {
+    name: &'static str,
+    family: &'static str,
+    data: Dataset<'static>,
+    settings: Value,
+    block_rows: Option<usize>,
+}
+
+/// Several small blocks; none takes all rows as one.
+const BLOCKS: Option<usize> = Some(16);
+
+/// Every program and sampler. Where rows are cut into several blocks, nothing that is measured on all of them decides the results, so
+/// that these cases speak of the program alone.
+fn cases() -> Vec<Case> {
+    use Rows::{Counts, Holes, Many, Real, Sparse, SparseCounts, Symmetric};
+    let draws = |settings: Value| with(settings, json!({ "n_chains": 2, "n_warmup": 3, "n_draws": 4 }));
+    let mut all = Vec::new();
+    let mut add = |name, family, data, settings, block_rows| all.push(Case { name, family, data, settings, block_rows });
+
+    add("logistic/gibbs", "logistic", Real.classes(2), draws(json!({})), None);
+    add("logistic/gibbs blocks", "logistic", Real.classes(2), draws(json!({ "standardize": false })), BLOCKS);
+    add("logistic/gibbs sparse weighted", "logistic", Sparse.weighted(2), draws(json!({ "bias_precision": null })), None);
+
+    let vb = |settings: Value| with(settings, json!({ "max_iter": 6, "n_init": 2, "n_vb": 2 }));
+    add("softmax/vb", "softmax", Real.classes(3), vb(json!({})), None);
+    add("softmax/vb blocks", "softmax", Real.classes(3), vb(json!({ "standardize": false, "subclasses": "2,1,2" })), BLOCKS);
+    add("softmax/vb sparse", "softmax", Sparse.classes(3), vb(json!({ "covariance": "diag", "precision": "feature" })), None);
+    add("softmax/vb balanced", "softmax", Real.weighted(3), vb(json!({ "class_weight": "balanced", "bound": "double" })), None);
+    add("softmax/vb experts", "softmax", Real.classes(2), vb(json!({ "experts": "3", "bound": "bohning" })), None);
+    add("softmax/vb low rank", "softmax", Real.classes(3), vb(json!({ "covariance": "lowrank:2", "anneal": true })), None);
+    add("softmax/vb logistic", "softmax", Real.classes(2), vb(json!({ "coding": "logistic", "bound": "jj" })), None);
+    let gates = json!({ "gates": ["expert", ["expert", "expert"]], "bias_precision": 0.1 });
+    add("softmax/vb gates", "softmax", Real.classes(3), vb(gates), None);
+    add("softmax/vb greedy", "softmax", Real.classes(2), vb(json!({ "subclasses": "auto", "criterion": "elbo-tight" })), None);
+    add(
+        "softmax/vb compressive",
+        "softmax",
+        Real.classes(2),
+        vb(json!({ "subclasses": "compressive:3", "criterion": "cv", "folds": 3 })),
+        None,
+    );
+    add("softmax/vb regression", "softmax", Real.outcomes(), vb(json!({ "task": "regression", "experts": "2" })), None);
+    add("softmax/vb polynomial", "softmax", Real.classes(2), vb(json!({ "input_map": "polynomial:2" })), None);
+    add("softmax/vb fourier", "softmax", Sparse.classes(2), vb(json!({ "input_map": "fourier:5" })), None);
+    let map = |settings: Value| with(settings, json!({ "inference": "map", "n_init": 2 }));
+    add("softmax/map", "softmax", Real.classes(3), map(json!({ "subclasses": "2,2,2" })), None);
+    let gibbs = |settings: Value| draws(with(settings, json!({ "inference": "gibbs" })));
+    add("softmax/gibbs", "softmax", Real.classes(3), gibbs(json!({ "precision": "node" })), None);
+    add("softmax/gibbs blocks", "softmax", Real.classes(3), gibbs(json!({ "standardize": false, "subclasses": "2,1,1" })), BLOCKS);
+    add("softmax/gibbs experts", "softmax", Sparse.weighted(3), gibbs(json!({ "experts": "2" })), None);
+    add("softmax/gibbs regression", "softmax", Real.outcomes(), gibbs(json!({ "task": "regression", "experts": "2" })), None);
+
+    let experts = |settings: Value| draws(with(settings, json!({ "experts": 3 })));
+    for (name, inference) in [("experts/hmc", "hmc"), ("experts/gibbs", "gibbs"), ("experts/mh", "mh")] {
+        add(name, "experts", Real.classes(2), experts(json!({ "inference": inference })), None);
+    }
+    add("experts/hmc classes", "experts", Real.classes(3), experts(json!({ "hyper": "sample", "intercept": "augment" })), None);
+    add("experts/hmc type 1", "experts", Real.classes(2), experts(json!({ "prior": "mutual-angular-1", "kappa": 3.0 })), None);
+    add("experts/hmc determinantal", "experts", Sparse.classes(2), experts(json!({ "prior": "determinantal" })), None);
+    add("experts/hmc gaussian", "experts", Real.weighted(2), experts(json!({ "prior": "gaussian" })), None);
+    let columns = json!({ "metric": "columns", "max_steps": 12, "scale": "none" });
+    add("experts/hmc columns", "experts", Many.classes(2), experts(columns.clone()), Some(64));
+    add("experts/hmc columns classes", "experts", Many.classes(3), experts(columns), None);
+    add("experts/hmc blocks", "experts", Real.classes(2), experts(json!({ "scale": "none" })), BLOCKS);
+    add(
+        "experts/gibbs blocks",
+        "experts",
+        Real.classes(2),
+        experts(json!({ "inference": "gibbs", "scale": "none", "hyper": "sample" })),
+        BLOCKS,
+    );
+    add("experts/mh blocks", "experts", Sparse.classes(2), experts(json!({ "inference": "mh", "scale": "none" })), BLOCKS);
+    let ascent = |settings: Value| with(settings, json!({ "experts": 3, "max_iter": 6, "n_init": 2 }));
+    add("experts/vb", "experts", Real.classes(2), ascent(json!({ "inference": "vb" })), None);
+    add(
+        "experts/vb blocks",
+        "experts",
+        Real.classes(3),
+        ascent(json!({ "inference": "vb", "scale": "none", "gate_bound": "bouchard" })),
+        BLOCKS,
+    );
+    add("experts/vb gaussian", "experts", Real.classes(2), ascent(json!({ "inference": "vb", "prior": "gaussian" })), None);
+    add("experts/pr", "experts", Sparse.classes(2), ascent(json!({ "inference": "pr", "diversity": 5.0 })), None);
+    add("experts/map", "experts", Real.classes(3), ascent(json!({ "inference": "map", "diversity": 1.0 })), None);
+
+    let samplers = [
+        ["factors/parallel poisson", "factors/parallel gaussian"],
+        ["factors/rowslice poisson", "factors/rowslice gaussian"],
+        ["factors/slice poisson", "factors/slice gaussian"],
+    ];
+    let few = |settings: Value| with(settings, json!({ "n_chains": 2, "n_warmup": 8, "n_draws": 3, "thin": 2 }));
+    for ([poisson, gaussian], sampler) in samplers.into_iter().zip(["parallel", "rowslice", "slice"]) {
+        add(poisson, "factors", Counts.sources(), few(json!({ "sampler": sampler })), BLOCKS);
+        let real = few(json!({ "likelihood": "gaussian", "sampler": sampler, "center": false }));
+        add(gaussian, "factors", Symmetric.sources(), real, BLOCKS);
+    }
+    add("factors/parallel sparse", "factors", SparseCounts.sources(), few(json!({ "learn_mass": true, "learn_shape": false })), None);
+    add("factors/parallel centred", "factors", Real.sources(), few(json!({ "likelihood": "gaussian" })), None);
+    add("factors/parallel holes", "factors", Holes.sources(), few(json!({ "likelihood": "gaussian", "missing": true })), None);
+    all
+}
+
+fn with(mut settings: Value, more: Value) -> Value {
+    if let (Value::Object(settings), Value::Object(more)) = (&mut settings, more) {
+        settings.extend(more);
+    }
+    settings
+}
+
+/// FNV-1a over the bits of numbers.
+fn hash(values: &[f64]) -> u64 {
+    values.iter().flat_map(|v| v.to_bits().to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ b as u64).wrapping_mul(0x100_0000_01b3))
+}
+
+/// What is written of some numbers: their hash, and the first of them.
+fn line(values: &[f64]) -> String {
+    let shown = values.iter().take(SHOWN).map(|v| v.to_string()).collect::<Vec<_>>().join(" ");
+    format!("{:016x} {} {shown}", hash(values), values.len())
+}
+
+/// What a case gives: by name, some numbers.
+fn run(case: &Case) -> Vec<(String, Vec<f64>)> {
+    let Value::Object(settings) = &case.settings else { return Vec::new() };
+    let settings: Map<String, Value> = settings.clone();
+    let model = family(case.family).unwrap().configure(&settings).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    let run = RunSettings { seed: 11, threads: 2, block_rows: case.block_rows, ..RunSettings::default() };
+    let fitted = fit(model.as_ref(), &case.data, &run, &mut Unobserved).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    let mut out = Vec::new();
+    for chain in &fitted.kept.chains {
+        let name = |what: &str| format!("{} | chain {} | {what}", case.name, chain.chain);
+        out.push((name("objective"), chain.trace.iter().map(|(_, r)| r.objective).collect()));
+        if chain.draws.count > 0 {
+            out.push((name("draws"), chain.draws.scalars.values.clone()));
+        }
+        if chain.draws.components.rows() > 0 {
+            out.push((name("components"), chain.draws.components.values.clone()));
+        }
+    }
+    out.push((format!("{} | answer", case.name), answer(fitted.posterior.as_ref(), &case.data)));
+    out
+}
+
+/// What the fit says of its rows.
+fn answer(posterior: &dyn variegate::model::Posterior, data: &Dataset<'_>) -> Vec<f64> {
+    if !posterior.predicts() {
+        return posterior.transform(data).unwrap().values;
+    }
+    if posterior.outputs() > 0 {
+        return posterior.predict_real(data, &[], "").unwrap().mean;
+    }
+    posterior.predict(data, "").unwrap().probability
+}
+
+/// The kind of processor, as far as results depend on it.
+fn processor() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::is_x86_feature_detected!("avx512f") {
+            return "x86_64 avx512f";
+        }
+        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+            return "x86_64 avx2 fma";
+        }
+        "x86_64"
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::env::consts::ARCH
+}
+
+#[test]
+fn the_first_draws_are_pinned() {
+    let found: Vec<(String, Vec<f64>)> = cases().iter().flat_map(run).collect();
+    if std::env::var("VARIEGATE_PIN").is_ok_and(|v| v == "write") {
+        let mut text = format!("processor: {}\n", processor());
+        for (name, values) in &found {
+            writeln!(text, "{name}: {}", line(values)).unwrap();
+        }
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pinned_draws.txt"), text).unwrap();
+        return;
+    }
+    let mut lines = PINNED.lines();
+    let same_processor = lines.next().unwrap_or_default() == format!("processor: {}", processor());
+    let mut pinned: BTreeMap<&str, &str> = lines.filter_map(|l| l.split_once(": ")).collect();
+    let mut changed = Vec::new();
+    for (name, values) in &found {
+        let Some(expected) = pinned.remove(name.as_str()) else {
+            changed.push(format!("{name}: not pinned yet"));
+            continue;
+        };
+        let now = line(values);
+        if now != expected && (same_processor || !close(&now, expected)) {
+            changed.push(format!("{name}:\n  pinned {expected}\n  now    {now}"));
+        }
+    }
+    changed.extend(pinned.keys().map(|name| format!("{name}: pinned, but no longer there")));
+    assert!(changed.is_empty(), "{} of {} lines changed:\n{}", changed.len(), found.len(), changed.join("\n"));
+}
+
+/// Whether two lines hold as many numbers, and the first of them agree to six digits.
+fn close(a: &str, b: &str) -> bool {
+    let numbers = |l: &str| -> Vec<f64> { l.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect() };
+    let (a, b) = (numbers(a), numbers(b));
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|(x, y)| (x - y).abs() <= TOLERANCE * (1.0 + x.abs().max(y.abs())) || x.is_nan() && y.is_nan())
+}
