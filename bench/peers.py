@@ -25,14 +25,14 @@ def polya_gamma(c, draws, repeats, method):
 
 
 def von_mises_fisher(dimension, kappa, draws, repeats):
-    """Times of `repeats` calls for `draws` draws of the von Mises-Fisher law."""
+    """Times of `repeats` calls for `draws` draws of the von Mises-Fisher distribution."""
     from scipy.stats import vonmises_fisher
 
     mu = np.full(dimension, dimension**-0.5)
-    law = vonmises_fisher(mu, kappa, seed=np.random.default_rng(1))
+    distribution = vonmises_fisher(mu, kappa, seed=np.random.default_rng(1))
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
-        out = law.rvs(draws)
+        out = distribution.rvs(draws)
         times.append(time.perf_counter() - begin)
     return times, float((out @ mu).mean())

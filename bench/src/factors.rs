@@ -165,9 +165,9 @@ fn speed(options: &Options) -> Result<Value> {
     let (words, each) = (options.get("words", 100usize)?, options.get("each", 5usize)?);
     let (sweeps, threads) = (options.get("sweeps", 3u64)?, options.get("threads", 1usize)?);
     let mut rng = Stream::new(1, 0, Purpose::Simulate).rng();
-    // every factor weighs some columns, by a gamma law of small shape; words are drawn from the factors of a row
-    let law = Gamma::new(0.1, 0.1)?;
-    let phi: Vec<f64> = (0..atoms * width).map(|_| law.sample(&mut rng).max(1e-12)).collect();
+    // every factor weighs some columns, by a gamma distribution of small shape; words are drawn from the factors of a row
+    let distribution = Gamma::new(0.1, 0.1)?;
+    let phi: Vec<f64> = (0..atoms * width).map(|_| distribution.sample(&mut rng).max(1e-12)).collect();
     let sums: Vec<Vec<f64>> = phi
         .chunks_exact(width)
         .map(|a| {

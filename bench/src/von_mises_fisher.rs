@@ -13,13 +13,13 @@ pub fn run(options: &Options) -> Result<Value> {
     let (dimension, kappa) = (options.get("dimension", 3usize)?, options.get("kappa", 10.0)?);
     let (draws, repeats) = (options.get("draws", 20_000usize)?, options.get("repeats", 5u64)?);
     // the same mean direction as the peer's: all coordinates equal
-    let law = VonMisesFisher::new(&vec![1.0; dimension], kappa)?;
+    let distribution = VonMisesFisher::new(&vec![1.0; dimension], kappa)?;
     let mut out = vec![0.0; draws * dimension];
     let times: Vec<f64> = (0..repeats)
         .map(|r| {
             let mut rng = Stream::new(1, 0, Purpose::Simulate).sweep(r).rng();
             seconds(|| {
-                law.sample_many(&mut rng, &mut out);
+                distribution.sample_many(&mut rng, &mut out);
                 black_box(&out);
             })
         })

@@ -51,7 +51,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
     Parameters
     ----------
     likelihood : {"poisson", "gaussian"}, default="poisson"
-        Law of the data: counts or real numbers.
+        Distribution of the data: counts or real numbers.
     sampler : {"parallel", "rowslice", "slice"}, default="parallel"
         How the posterior is sampled; all have the same posterior.
     mass : float, default=1.0
@@ -389,7 +389,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         return self._model.complete(rows, float(exposure), given)
 
     def perplexity(self, X, sources=None, random_state=0):
-        """Document-completion perplexity: half of each row's counts is shown, the other half is to be foretold.
+        """Document-completion perplexity: half of each row's counts is shown, the other half is to be predicted.
 
         Parameters
         ----------

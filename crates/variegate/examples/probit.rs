@@ -419,7 +419,7 @@ impl Posterior for ProbitPosterior {
 
 // ----------------------------------------------------------------------------------------------------------- the check
 
-/// The joint law of weights and labels of eight rows, for the checks of samplers.
+/// The joint distribution of weights and labels of eight rows, for the checks of samplers.
 struct Subject;
 
 impl Checkable for Subject {

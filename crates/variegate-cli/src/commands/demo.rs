@@ -124,7 +124,7 @@ struct Found {
     seconds: f64,
 }
 
-/// How held-out rows were foretold.
+/// How held-out rows were predicted.
 #[derive(Clone, Copy)]
 enum Held {
     /// Their classes; guessing always says the most frequent one.

@@ -22,7 +22,7 @@ Examples:
   variegate score runs/a test.csv --perplexity --runs 50 --json
 
 --completion shows half of each row's counts to the model and scores what it
-foretells of the other half: any model of counts can be compared by it.
+predicts of the other half: any model of counts can be compared by it.
 --perplexity is the log probability of whole rows, by annealed importance sampling.";
 
 /// What the probability of counts is not.
@@ -45,7 +45,7 @@ pub fn command() -> Command {
             .help_heading("Effort of --perplexity")
     };
     Command::new("score")
-        .about("Tell how well a model of rows alone foretells rows it has not seen")
+        .about("Tell how well a model of rows alone predicts rows it has not seen")
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
         .args([
@@ -160,7 +160,7 @@ impl Found {
                     table.row([name.clone(), perplexity, words.to_string(), rows.len().to_string()]);
                 }
                 let note = format!(
-                    "Document completion: half of each row's counts was shown (seed {seed}), the other half was to be foretold. Guessing \
+                    "Document completion: half of each row's counts was shown (seed {seed}), the other half was to be predicted. Guessing \
                      among {} would have perplexity {columns}.",
                     tables::count(*columns, "column", "columns")
                 );

@@ -1,4 +1,4 @@
-//! One-step invariance of a single kernel: exact draws in, one step, the same law out.
+//! One-step invariance of a single kernel: exact draws in, one step, the same distribution out.
 //!
 //! If x ~ π exactly and x' is one step of a kernel that leaves π invariant, then E h(x') = E h(x) for every h. With n independent
 //! pairs the mean change of h has a plain standard error, and because x and x' are close to each other the noise common to
@@ -29,10 +29,10 @@ impl Default for InvarianceSettings {
     }
 }
 
-/// Checks one kernel: `exact` draws a state from the law, `step` moves it once, `functions` appends the values of the test
+/// Checks one kernel: `exact` draws a state from the distribution, `step` moves it once, `functions` appends the values of the test
 /// functions called `names` to its second argument. The first error of either closure ends the check.
 ///
-/// The law may be a joint one of parameters and data, the kernel then changes the parameters only: exact draws are
+/// The distribution may be a joint one of parameters and data, the kernel then changes the parameters only: exact draws are
 /// always at hand (parameters from the prior, data given them).
 ///
 /// # Panics
@@ -142,7 +142,7 @@ impl PairedChanges {
                 return format!("{} never changed: this step does not touch it, so nothing was tested", c.name);
             }
             let (before, after, z) = (c.expected, c.observed, c.statistic);
-            let verdict = if c.passed { "unchanged within noise" } else { "changed: the step does not keep the law" };
+            let verdict = if c.passed { "unchanged within noise" } else { "changed: the step does not keep the distribution" };
             format!("{}: mean {before:.6} before, {after:.6} after one step, z = {z:.2}; {verdict}", c.name)
         };
         CheckReport::judge("one-step invariance", subject, self.change.count, settings.false_alarm_rate, comparisons, meaning)
@@ -185,7 +185,7 @@ mod tests {
         assert!(!wrong.passed);
         let failed: Vec<_> = wrong.failures().map(|c| c.name.as_str()).collect();
         assert_eq!(failed, ["x²"]);
-        assert!(wrong.to_string().contains("does not keep the law"), "{wrong}");
+        assert!(wrong.to_string().contains("does not keep the distribution"), "{wrong}");
     }
 
     #[test]

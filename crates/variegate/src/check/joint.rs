@@ -1,11 +1,11 @@
-//! The joint-distribution test (Geweke, 2004): two ways to the same law p(unknowns, data).
+//! The joint-distribution test (Geweke, 2004): two ways to the same distribution p(unknowns, data).
 //!
 //! Directly: unknowns from the prior, data given them. By a chain: data given the unknowns, one sweep of the sampler given these
-//! data, new data, and so on. If every sweep leaves the posterior invariant, the chain keeps to the joint law, and every test
+//! data, new data, and so on. If every sweep leaves the posterior invariant, the chain keeps to the joint distribution, and every test
 //! function has the same mean both ways.
 //!
 //! The protocol is the simplest exact one: redraw the data, build the program over them, install the unknowns, sweep once. Many
-//! independent chains start from the prior, which is their stationary law, so that there is nothing to burn in; their means are
+//! independent chains start from the prior, which is their stationary distribution, so that there is nothing to burn in; their means are
 //! independent, and their spread gives the standard error without any estimate of autocorrelation (Welch's t). Small errors of
 //! a sweep add up along a chain until the data pull back: this test sees what one step is too short for, but is noisier.
 
@@ -89,7 +89,8 @@ pub fn joint_distribution<S: Checkable>(
     let comparisons = names.iter().enumerate().map(|(i, name)| compare(name, &direct, &between, i)).collect();
     let meaning = |c: &Comparison| {
         let (expected, observed, t) = (c.expected, c.observed, c.statistic);
-        let verdict = if c.passed { "the same within noise" } else { "not the same law: the sampler, the simulator or the prior is wrong" };
+        let verdict =
+            if c.passed { "the same within noise" } else { "not the same distribution: the sampler, the simulator or the prior is wrong" };
         format!("{}: mean {expected:.6} directly, {observed:.6} along the chains, t = {t:.2}; {verdict}", c.name)
     };
     let sweeps = u64::from(settings.chains) * settings.steps;

@@ -2,7 +2,7 @@
 //!
 //! | file | what it asks |
 //! |---|---|
-//! | [`invariance`] | exact draws in, one step, the same law out? The sharpest question |
+//! | [`invariance`] | exact draws in, one step, the same distribution out? The sharpest question |
 //! | [`joint`] | does a chain that alternates data and sweeps keep to the prior? Sees what only shows after many sweeps |
 //! | [`mod@calibration`] | is the truth ranked uniformly among the draws? Tests the whole way from start and warm-up to draws |
 //! | [`suite`] | all of them on one subject, quick or thorough |

@@ -6,7 +6,7 @@ use crate::data::Dataset;
 use crate::run::{Block, Philox, Program, Purpose, Rows, Shape, Stream, Threads, Tick, blocks};
 use crate::{Error, Result};
 
-/// A sampler together with the joint law p(unknowns) p(data | unknowns) that its sweeps should leave invariant.
+/// A sampler together with the joint distribution p(unknowns) p(data | unknowns) that its sweeps should leave invariant.
 ///
 /// The unknowns must hold everything that a sweep conditions on. A sweep that begins by drawing its row-level latents afresh
 /// (given parameters and data) needs the parameters only; one that begins by reading latents from the last sweep needs them too:
@@ -96,7 +96,7 @@ pub(super) fn rng(seed: u64, group: u32, index: u64, role: Role) -> Philox {
     Stream::new(seed, group, Purpose::Check).sweep(index).item(role as u64).rng()
 }
 
-/// An exact draw from the joint law.
+/// An exact draw from the joint distribution.
 pub(super) fn exact<S: Checkable>(subject: &S, seed: u64, group: u32, index: u64) -> Result<(S::Unknowns, Dataset<'static>)> {
     let unknowns = subject.prior(&mut rng(seed, group, index, Role::Prior))?;
     let data = subject.simulate(&unknowns, &mut rng(seed, group, index, Role::Data))?;

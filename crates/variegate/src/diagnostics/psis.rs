@@ -2,7 +2,7 @@
 //!
 //! With ℓ_s = ln p(y_i | θ_s), the density of row i under the posterior of the other rows is the mean of p(y_i | θ_s) with weights
 //! ∝ 1/p(y_i | θ_s). The largest weights, M = ⌈min(S/5, 3√(S/r))⌉ of them (r the efficiency of the draws relative to independent ones),
-//! are replaced by the expected order statistics of the generalised Pareto law
+//! are replaced by the expected order statistics of the generalised Pareto distribution
 //!
 //! ```text
 //! P(w > u + t) = (1 + k t/σ)^(−1/k)
@@ -127,7 +127,7 @@ fn smooth(weights: &mut [f64], efficiency: f64) -> f64 {
     k
 }
 
-/// Shape and scale of a generalised Pareto law for ascending values; none where the values do not tell them.
+/// Shape and scale of a generalised Pareto distribution for ascending values; none where the values do not tell them.
 ///
 /// With b = −k/σ the profile log likelihood is n (ln(−b/k(b)) − k(b) − 1), k(b) the mean of ln(1 − b x). Zhang and Stephens
 /// average b over a grid with the profile likelihood as weight; the shape is then drawn to ½ with the strength of ten values.
@@ -158,7 +158,7 @@ fn fit(values: &[f64]) -> Option<(f64, f64)> {
     (k.is_finite() && scale.is_finite() && scale > 0.0).then_some((k, scale))
 }
 
-/// Quantile of the generalised Pareto law.
+/// Quantile of the generalised Pareto distribution.
 fn quantile(p: f64, k: f64, scale: f64) -> f64 {
     let tail = (-p).ln_1p();
     if k.abs() < f64::EPSILON { -scale * tail } else { scale * (-k * tail).exp_m1() / k }

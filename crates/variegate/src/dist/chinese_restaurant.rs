@@ -82,19 +82,19 @@ impl TableCount {
         } else if t == 1 {
             ln_gamma(n as f64)
         } else {
-            // The count's law at the concentration that makes t typical: no underflow there.
+            // The count's distribution at the concentration that makes t typical: no underflow there.
             let typical = concentration_with_mean(n, t as f64);
-            let mut law = vec![0.0; t as usize + 1];
-            law[0] = 1.0;
+            let mut distribution = vec![0.0; t as usize + 1];
+            distribution[0] = 1.0;
             for i in 0..n {
                 let alone = typical / (typical + i as f64);
                 let joins = i as f64 / (typical + i as f64);
                 for m in (1..=t.min(i + 1) as usize).rev() {
-                    law[m] = law[m] * joins + law[m - 1] * alone;
+                    distribution[m] = distribution[m] * joins + distribution[m - 1] * alone;
                 }
-                law[0] *= joins;
+                distribution[0] *= joins;
             }
-            law[t as usize].ln() + ln_rising(typical) - t as f64 * typical.ln()
+            distribution[t as usize].ln() + ln_rising(typical) - t as f64 * typical.ln()
         };
         ln_stirling + t as f64 * self.alpha.ln() - ln_rising(self.alpha)
     }

@@ -1,9 +1,9 @@
-//! What a von Mises-Fisher law of a given concentration looks like along its mean direction, in any dimension from 1 on.
+//! What a von Mises-Fisher distribution of a given concentration looks like along its mean direction, in any dimension from 1 on.
 
 use crate::special::{expansion, ln_gamma, series_suffices, stirling_correction};
 use std::f64::consts::{LN_2, PI};
 
-/// The functions of the concentration `kappa` of a von Mises-Fisher law `C exp(kappa mu'x)` on the unit sphere in `p` dimensions.
+/// The functions of the concentration `kappa` of a von Mises-Fisher distribution `C exp(kappa mu'x)` on the unit sphere in `p` dimensions.
 ///
 /// With the uniform density as the unit of measure, `ln C = -ln S - L(kappa)`, `S` the surface of the sphere
 /// ([`ln_surface`]) and `L(kappa) = ln 0F1(; p/2; kappa^2/4)`. Its derivative is the mean resultant length `A = E mu'x`, and

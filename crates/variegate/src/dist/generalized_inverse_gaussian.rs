@@ -6,7 +6,7 @@ use rand_distr::Distribution;
 
 /// GeneralizedInverseGaussian(p, a, b): density proportional to `x^(p-1) exp(-(a x + b/x)/2)` on `x > 0`.
 ///
-/// With `b = 0` it is Gamma(shape p, rate a/2), with `a = 0` the law of 1/Gamma(-p, b/2).
+/// With `b = 0` it is Gamma(shape p, rate a/2), with `a = 0` the distribution of 1/Gamma(-p, b/2).
 ///
 /// In `y = ln(x/mode)` the log density is `-alpha (cosh y - 1) - p (e^y - 1 - y)`, with `alpha = sqrt(p^2 + ab) - p`, for `p >= 0`
 /// (else turn `x` over): concave and 0 at its top. Draws are made there by rejection from a flat top with two exponential tails that
@@ -67,7 +67,7 @@ impl GeneralizedInverseGaussian {
     }
 }
 
-/// The law of `y`, and the envelope of its logarithm: 0 on `[-left, right]`, straight lines beyond.
+/// The distribution of `y`, and the envelope of its logarithm: 0 on `[-left, right]`, straight lines beyond.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Hat {
     p: f64,
@@ -164,9 +164,9 @@ mod tests {
     use super::super::testing::*;
     use super::*;
 
-    fn draws(law: &GeneralizedInverseGaussian, count: usize, seed: u64) -> Vec<f64> {
+    fn draws(distribution: &GeneralizedInverseGaussian, count: usize, seed: u64) -> Vec<f64> {
         let mut rng = rng(seed);
-        (0..count).map(|_| law.sample(&mut rng)).collect()
+        (0..count).map(|_| distribution.sample(&mut rng)).collect()
     }
 
     /// The density of `ln x`, for integrals.
@@ -203,7 +203,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let law = GeneralizedInverseGaussian::new(p, a, b).unwrap();
+            let distribution = GeneralizedInverseGaussian::new(p, a, b).unwrap();
             let density = of_ln(p, a, b);
             let total = density.ln_total();
             let mode = if p < 0.0 { b / (-p + p.hypot((a * b).sqrt())) } else { (p + p.hypot((a * b).sqrt())) / a };
@@ -211,11 +211,12 @@ mod tests {
                 let y = y - mode.ln();
                 p * y - 0.5 * a * mode * y.exp_m1() - 0.5 * b / mode * (-y).exp_m1() - total
             };
-            let logs: Vec<f64> = draws(&law, 20_000, 50 + i as u64).iter().map(|x| x.ln()).collect();
+            let logs: Vec<f64> = draws(&distribution, 20_000, 50 + i as u64).iter().map(|x| x.ln()).collect();
             check_ks(&format!("GIG({p}, {a}, {b})"), &logs, ln_pdf, f64::NEG_INFINITY, f64::INFINITY, 200);
             let (x, other) = (mode, mode * 1.1);
             let gap =
-                law.ln_pdf_unnormalised(other) + other.ln() - law.ln_pdf_unnormalised(x) - x.ln() - ln_pdf(other.ln()) + ln_pdf(x.ln());
+                distribution.ln_pdf_unnormalised(other) + other.ln() - distribution.ln_pdf_unnormalised(x) - x.ln() - ln_pdf(other.ln())
+                    + ln_pdf(x.ln());
             assert!(gap.abs() < 1e-9 * (1.0 + p.abs() + (a * b).sqrt()), "GIG({p}, {a}, {b}): {gap}");
         }
     }
@@ -224,12 +225,15 @@ mod tests {
     fn inverse_gaussian_is_a_case() {
         let (mean, shape) = (1.4, 3.0);
         let ig = InverseGaussian::new(mean, shape).unwrap();
-        let law = GeneralizedInverseGaussian::new(-0.5, shape / (mean * mean), shape).unwrap();
-        let draws = draws(&law, 40_000, 3);
+        let distribution = GeneralizedInverseGaussian::new(-0.5, shape / (mean * mean), shape).unwrap();
+        let draws = draws(&distribution, 40_000, 3);
         check_moments("GIG(-1/2)", &draws, ig.mean(), ig.variance());
         let logs: Vec<f64> = draws.iter().map(|x| x.ln()).collect();
         check_ks("GIG(-1/2)", &logs, |y| ig.ln_pdf(y.exp()) + y, f64::NEG_INFINITY, f64::INFINITY, 200);
-        assert!(((law.ln_pdf_unnormalised(2.0) - law.ln_pdf_unnormalised(0.3)) - (ig.ln_pdf(2.0) - ig.ln_pdf(0.3))).abs() < 1e-12);
+        assert!(
+            ((distribution.ln_pdf_unnormalised(2.0) - distribution.ln_pdf_unnormalised(0.3)) - (ig.ln_pdf(2.0) - ig.ln_pdf(0.3))).abs()
+                < 1e-12
+        );
     }
 
     /// At the limits and beside them.
@@ -240,8 +244,8 @@ mod tests {
             for (i, tiny) in [0.0, 1e-300].into_iter().enumerate() {
                 for turn in [1.0, -1.0] {
                     let (a, b) = if turn > 0.0 { (2.0 * rate, tiny) } else { (tiny, 2.0 * rate) };
-                    let law = GeneralizedInverseGaussian::new(turn * shape, a, b).unwrap();
-                    let logs: Vec<f64> = draws(&law, 20_000, 7 + i as u64).iter().map(|x| turn * x.ln()).collect();
+                    let distribution = GeneralizedInverseGaussian::new(turn * shape, a, b).unwrap();
+                    let logs: Vec<f64> = draws(&distribution, 20_000, 7 + i as u64).iter().map(|x| turn * x.ln()).collect();
                     let name = format!("GIG({}, {a}, {b})", turn * shape);
                     check_ks(&name, &logs, |y| gamma.ln_pdf_of_ln(y), f64::NEG_INFINITY, f64::INFINITY, 200);
                 }
@@ -267,16 +271,19 @@ mod tests {
     #[test]
     fn extremes() {
         for (p, a, b) in [(1e5, 1e-300, 1e-300), (-1e5, 1e-300, 1e12), (0.0, 1e-300, 1e-300), (0.0, 1e12, 1e-300), (-1e5, 1e12, 1e-300)] {
-            let law = GeneralizedInverseGaussian::new(p, a, b).unwrap();
-            for x in draws(&law, 200, 9) {
+            let distribution = GeneralizedInverseGaussian::new(p, a, b).unwrap();
+            for x in draws(&distribution, 200, 9) {
                 assert!(x >= 0.0 && !x.is_nan(), "GIG({p}, {a}, {b}): {x}");
             }
         }
         for (p, a, b) in [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 1.0), (-1.0, 1.0, 0.0), (1.0, -1.0, 1.0), (f64::NAN, 1.0, 1.0)] {
             assert!(GeneralizedInverseGaussian::new(p, a, b).is_err(), "GIG({p}, {a}, {b})");
         }
-        let law = GeneralizedInverseGaussian::new(1.0, 1.0, 1.0).unwrap();
-        assert_eq!((law.ln_pdf_unnormalised(0.0), law.ln_pdf_unnormalised(f64::INFINITY)), (f64::NEG_INFINITY, f64::NEG_INFINITY));
+        let distribution = GeneralizedInverseGaussian::new(1.0, 1.0, 1.0).unwrap();
+        assert_eq!(
+            (distribution.ln_pdf_unnormalised(0.0), distribution.ln_pdf_unnormalised(f64::INFINITY)),
+            (f64::NEG_INFINITY, f64::NEG_INFINITY)
+        );
     }
 
     #[test]

@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// As the mean grows the law tends to shape / chi-squared with one degree of freedom, where the textbook root loses every digit.
+    /// As the mean grows the distribution tends to shape / chi-squared with one degree of freedom, where the textbook root loses every digit.
     #[test]
     fn huge_mean_is_levy() {
         let ig = InverseGaussian::new(1e30, 1.0).unwrap();

@@ -7,7 +7,7 @@ use rand::Rng;
 use rand_distr::Distribution;
 use std::f64::consts::PI;
 
-/// PolyaGamma(b, c), integer `b >= 1`: the law of `sum_k g_k / (2 pi^2 ((k - 1/2)^2 + c^2/(4 pi^2)))`, `g_k ~ Gamma(b, 1)`, with
+/// PolyaGamma(b, c), integer `b >= 1`: the distribution of `sum_k g_k / (2 pi^2 ((k - 1/2)^2 + c^2/(4 pi^2)))`, `g_k ~ Gamma(b, 1)`, with
 /// `E exp(-t w) = (cosh(c/2) / cosh(sqrt((c^2/2 + t)/2)))^b`.
 ///
 /// Its use: `exp(psi)^a / (1 + exp(psi))^b` is proportional to the integral of `exp((a - b/2) psi - w psi^2/2)` over

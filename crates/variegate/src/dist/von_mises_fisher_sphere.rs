@@ -29,7 +29,7 @@ pub(super) struct Sphere {
 impl Sphere {
     /// For `mu` of unit length.
     pub(super) fn new(mu: [f64; 3], sign: f64, kappa: f64) -> Self {
-        // below, the law is the uniform one to the last bit, and so are the formulas: 1 - w = 2 u
+        // below, the distribution is the uniform one to the last bit, and so are the formulas: 1 - w = 2 u
         let kappa = kappa.max(f64::EPSILON * f64::EPSILON);
         Self {
             drop: (-2.0 * kappa).exp_m1(),
@@ -107,18 +107,18 @@ mod tests {
     fn gap_is_the_quantile() {
         let mut rng = rng(7);
         for kappa in KAPPAS {
-            let law = sphere(kappa);
+            let distribution = sphere(kappa);
             for i in 0..20_000 {
                 let word = rng.next_u64() >> (i % 52);
                 let word = if i & 1 == 0 { word } else { !word };
                 let u = fraction(word);
                 assert!(u > 0.0 && u < 1.0);
                 let want = if kappa < 1e-35 { 2.0 * u } else { -(u * (-2.0 * kappa).exp_m1()).ln_1p() / kappa };
-                let got = law.gap(word);
+                let got = distribution.gap(word);
                 assert!((got - want).abs() <= 1e-15 * want && got > 0.0 && got <= 2.0, "kappa {kappa}, u {u}: {got:e} for {want:e}");
             }
             for word in [0, u64::MAX] {
-                let [x, y, z] = law.point(word, word);
+                let [x, y, z] = distribution.point(word, word);
                 assert!((x * x + y * y + z * z - 1.0).abs() < 1e-15, "kappa {kappa}, word {word}");
             }
         }

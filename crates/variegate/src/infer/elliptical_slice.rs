@@ -1,18 +1,18 @@
-//! Elliptical slice sampling (Murray, Adams and MacKay, 2010) of a Gaussian law times a weight.
+//! Elliptical slice sampling (Murray, Adams and MacKay, 2010) of a Gaussian distribution times a weight.
 //!
 //! The target has density N(w | m, Σ) exp(l(w)). With v ~ N(0, Σ) the points m + (w − m) cos θ + v sin θ form an ellipse through w on
-//! which, θ being uniform, the Gaussian law is invariant. A level below exp(l(w)) is drawn, then angles from a bracket around θ = 0 that
+//! which, θ being uniform, the Gaussian distribution is invariant. A level below exp(l(w)) is drawn, then angles from a bracket around θ = 0 that
 //! shrinks with every point below the level. There is nothing to tune and the step always ends at a new point, however small the
 //! weight lets it be.
 //!
-//! Limits: it is quick where the weight is flat on the scale of the Gaussian law. A weight that is NaN counts as 0.
+//! Limits: it is quick where the weight is flat on the scale of the Gaussian distribution. A weight that is NaN counts as 0.
 //!
 //! ```
 //! use rand::{SeedableRng, rngs::SmallRng};
 //! use variegate::infer::elliptical_slice::step;
 //!
 //! let mut rng = SmallRng::seed_from_u64(1);
-//! let weight = |w: &[f64]| if w[0] > 0.0 { 0.0 } else { f64::NEG_INFINITY }; // half a normal law
+//! let weight = |w: &[f64]| if w[0] > 0.0 { 0.0 } else { f64::NEG_INFINITY }; // half a normal distribution
 //! let mut w = [0.5];
 //! let l = step(&mut w, &[0.0], &[-1.3], 0.0, weight, &mut rng);
 //! assert!(w[0] > 0.0 && l == 0.0);
@@ -88,7 +88,7 @@ mod tests {
         [L[0] * a, L[1] * a + L[2] * b]
     }
 
-    /// Exact draws in, one step, the same law out; false alarms once in 10⁴ runs (the seed is fixed).
+    /// Exact draws in, one step, the same distribution out; false alarms once in 10⁴ runs (the seed is fixed).
     fn invariance(log_weight: impl Fn(&[f64]) -> f64, exact: impl Fn(&mut SmallRng) -> [f64; 2]) -> CheckReport {
         let settings = InvarianceSettings { draws: 60_000, false_alarm_rate: 1e-4 };
         let names = ["x", "y", "x²", "y²", "xy", "cos x", "sin 2y", "x > 1", "y > 0", "l"];
@@ -124,7 +124,7 @@ mod tests {
         assert!(report.passed, "{report}");
     }
 
-    /// A weight that moves the law away from the base: exp(h'w) turns N(m, Σ) into N(m + Σh, Σ).
+    /// A weight that moves the distribution away from the base: exp(h'w) turns N(m, Σ) into N(m + Σh, Σ).
     #[test]
     fn a_tilted_gaussian_is_invariant() {
         let h = [1.5, -1.0];

@@ -332,7 +332,7 @@ mod tests {
         vec![1.0 + 0.5 * x, a[0], a[1], a[2], 2.0 * a[0] + y]
     }
 
-    /// Exact draws in, one transition, the same law out; false alarms once in 10⁴ runs (the seed is fixed). The gradient is rounded to
+    /// Exact draws in, one transition, the same distribution out; false alarms once in 10⁴ runs (the seed is fixed). The gradient is rounded to
     /// multiples of `grain`, and the density is only there where a trajectory ends.
     fn invariance(pace: Pace, grain: f64) -> CheckReport {
         let rough = |x: &[f64], gradient: &mut [f64], end: bool| {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`lbfgs`] | limited-memory quasi-Newton minimisation of an objective that may fail |
 //! | [`mod@slice`] | univariate slice sampling |
-//! | [`elliptical_slice`] | slice sampling under a Gaussian base law, free of tuning |
+//! | [`elliptical_slice`] | slice sampling under a Gaussian base distribution, free of tuning |
 //! | [`geodesic`] | Hamiltonian steps on products of spheres and lines |
 //! | [`dual_averaging`] | step sizes that reach a target acceptance |
 //! | [`robbins_monro`] | decreasing step-size schedules, and a proposal scale adapted by one |

@@ -74,7 +74,7 @@ impl Default for Rates {
 /// ```
 ///
 /// The gain g makes the step comparable for low and high targets. Adaptation belongs to the warm-up: call
-/// [`freeze`](Self::freeze) before draws are kept, or the chain loses its stationary law.
+/// [`freeze`](Self::freeze) before draws are kept, or the chain loses its stationary distribution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScaleAdapter {
     rates: Rates,

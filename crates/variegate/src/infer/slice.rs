@@ -75,7 +75,7 @@ impl SliceSampler {
         require(self.lower < self.upper, "lower", self.lower, "below upper")
     }
 
-    /// Moves `x` once; leaves the law with the given log density invariant.
+    /// Moves `x` once; leaves the distribution with the given log density invariant.
     pub fn step<R: Rng + ?Sized>(&self, x: f64, mut log_density: impl FnMut(f64) -> f64, rng: &mut R) -> Result<SliceStep, NoSlice> {
         let mut evaluations = 0;
         let mut at = |x: f64| {
@@ -142,7 +142,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand_distr::{Exp1, StandardNormal};
 
-    /// Exact draws in, one step, the same law out; false alarms once in 10⁴ runs (the seed is fixed).
+    /// Exact draws in, one step, the same distribution out; false alarms once in 10⁴ runs (the seed is fixed).
     fn invariance(sampler: SliceSampler, exact: impl Fn(&mut SmallRng) -> f64, log_density: impl Fn(f64) -> f64) -> CheckReport {
         let settings = InvarianceSettings { draws: 100_000, false_alarm_rate: 1e-4 };
         let functions = |x: &f64, out: &mut Vec<f64>| {

@@ -187,7 +187,7 @@ pub trait Posterior: Send + Sync {
     /// of the whole (n×M, row-major; rows sum to one).
     fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
         let _ = (data, exposure);
-        Err(has_no_factors(self.family(), "rest of a row to foretell"))
+        Err(has_no_factors(self.family(), "rest of a row to predict"))
     }
     /// The rows of `among` that are most like each query, best first: place and similarity. Of equals the first comes first.
     fn retrieve(&self, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {

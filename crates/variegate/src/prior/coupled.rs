@@ -1,4 +1,4 @@
-//! Directions under a law, changed one at a time.
+//! Directions under a distribution, changed one at a time.
 
 use super::determinantal::{factor_in_place, solve_lower};
 use super::{Directions, rows};
@@ -10,12 +10,12 @@ const SHORT: f64 = 1e-4;
 
 /// Directions with their inner products, for moves of one direction or a swap of two neighbours.
 ///
-/// With `d_i = sum_{j<i} a_i'a_j` the squared lengths of the partial sums are `n_i = n_{i-1} + 2 d_i + 1`, so a mutual angular law needs
-/// nothing but inner products: a proposal costs `K` of them and `O(K)` more. A determinantal law needs one triangular solve, `O(K^2)`, and
+/// With `d_i = sum_{j<i} a_i'a_j` the squared lengths of the partial sums are `n_i = n_{i-1} + 2 d_i + 1`, so a mutual angular distribution needs
+/// nothing but inner products: a proposal costs `K` of them and `O(K)` more. A determinantal distribution needs one triangular solve, `O(K^2)`, and
 /// a factorisation of the kernel of the other directions where the direction is not the one proposed for last.
 #[derive(Debug, Clone)]
 pub struct Coupled {
-    law: Directions,
+    distribution: Directions,
     dim: usize,
     count: usize,
     directions: Vec<f64>,
@@ -44,21 +44,21 @@ struct Others {
 }
 
 impl Coupled {
-    /// The given directions (unit vectors, one a row) under a law.
+    /// The given directions (unit vectors, one a row) under a distribution.
     ///
     /// # Panics
     /// As [`Directions::ln_density`].
-    pub fn new(law: &Directions, directions: &[f64], dim: usize) -> Self {
+    pub fn new(distribution: &Directions, directions: &[f64], dim: usize) -> Self {
         let count = rows(directions, dim);
         let mut done = Self {
-            law: law.clone(),
+            distribution: distribution.clone(),
             dim,
             count,
             directions: directions.to_vec(),
             gram: vec![1.0; count * count],
             along: vec![0.0; count],
             square: vec![0.0; count],
-            ln_density: law.ln_density(directions, dim),
+            ln_density: distribution.ln_density(directions, dim),
             cosines: vec![0.0; count],
             sum: vec![0.0; dim],
             others: Others::default(),
@@ -89,22 +89,22 @@ impl Coupled {
     /// If there is no direction `k` or `new` has another dimension.
     pub fn propose(&mut self, k: usize, new: &[f64]) -> f64 {
         assert!(k < self.count && new.len() == self.dim, "direction {k} of {} in {} dimensions", self.count, new.len());
-        if self.law == Directions::Uniform {
+        if self.distribution == Directions::Uniform {
             return self.ln_density;
         }
         for (j, cosine) in self.cosines.iter_mut().enumerate() {
             *cosine = if j == k { 1.0 } else { dot(&self.directions[j * self.dim..(j + 1) * self.dim], new) };
         }
-        match &self.law {
+        match &self.distribution {
             Directions::Uniform => self.ln_density,
-            Directions::MutualAngular(law) => {
-                let (node, count) = (law.node(self.dim), self.count);
-                let mut total = node.first(law.along_first(if k == 0 { new } else { self.row(0) }));
+            Directions::MutualAngular(distribution) => {
+                let (node, count) = (distribution.node(self.dim), self.count);
+                let mut total = node.first(distribution.along_first(if k == 0 { new } else { self.row(0) }));
                 let mut square = 1.0;
                 for i in 1..count {
                     if square < SHORT {
                         let row = |i: usize| if i == k { new } else { &self.directions[i * self.dim..(i + 1) * self.dim] };
-                        return law.ln_density(count, self.dim, row, &mut self.sum);
+                        return distribution.ln_density(count, self.dim, row, &mut self.sum);
                     }
                     let along = match i.cmp(&k) {
                         std::cmp::Ordering::Less => self.along[i],
@@ -116,7 +116,7 @@ impl Coupled {
                 }
                 total
             }
-            Directions::Determinantal(law) => {
+            Directions::Determinantal(distribution) => {
                 let (count, others) = (self.count, &mut self.others);
                 let left_in = |j: &usize| *j != k;
                 if others.without != Some(k) {
@@ -125,7 +125,7 @@ impl Coupled {
                     others.cross.resize(size, 0.0);
                     for (row, i) in (0..count).filter(left_in).enumerate() {
                         for (column, j) in (0..count).filter(left_in).enumerate().take(row + 1) {
-                            others.factor[row * size + column] = if i == j { 1.0 } else { law.kernel(self.gram[i * count + j]) };
+                            others.factor[row * size + column] = if i == j { 1.0 } else { distribution.kernel(self.gram[i * count + j]) };
                         }
                     }
                     others.ln_det = factor_in_place(&mut others.factor, size);
@@ -133,7 +133,7 @@ impl Coupled {
                 }
                 let Some(ln_det) = others.ln_det else { return f64::NEG_INFINITY };
                 for (cross, j) in others.cross.iter_mut().zip((0..count).filter(left_in)) {
-                    *cross = law.kernel(self.cosines[j]);
+                    *cross = distribution.kernel(self.cosines[j]);
                 }
                 solve_lower(&others.factor, &mut others.cross, count - 1);
                 let left = 1.0 - dot(&others.cross, &others.cross);
@@ -150,7 +150,7 @@ impl Coupled {
     pub fn accept(&mut self, k: usize, new: &[f64]) {
         self.ln_density = self.propose(k, new);
         self.directions[k * self.dim..(k + 1) * self.dim].copy_from_slice(new);
-        if self.law == Directions::Uniform {
+        if self.distribution == Directions::Uniform {
             return;
         }
         for j in 0..self.count {
@@ -166,7 +166,7 @@ impl Coupled {
     /// If there is no direction `i + 1`.
     pub fn propose_swap(&mut self, i: usize) -> f64 {
         assert!(i + 1 < self.count, "direction {i} of {} has no next", self.count);
-        let Directions::MutualAngular(law) = &self.law else { return self.ln_density };
+        let Directions::MutualAngular(distribution) = &self.distribution else { return self.ln_density };
         let cosine = self.gram[i * self.count + i + 1];
         // squared lengths before the pair, and between the two of it: now and after the swap
         let before = if i == 0 { 0.0 } else { self.square[i - 1] };
@@ -182,12 +182,12 @@ impl Coupled {
                 };
                 &self.directions[j * self.dim..(j + 1) * self.dim]
             };
-            return law.ln_density(self.count, self.dim, row, &mut self.sum);
+            return distribution.ln_density(self.count, self.dim, row, &mut self.sum);
         }
-        let node = law.node(self.dim);
+        let node = distribution.node(self.dim);
         let second = node.term(then.sqrt(), self.along[i] + cosine) - node.term(now.sqrt(), self.along[i + 1]);
         let first = if i == 0 {
-            node.first(law.along_first(self.row(1))) - node.first(law.along_first(self.row(0)))
+            node.first(distribution.along_first(self.row(1))) - node.first(distribution.along_first(self.row(0)))
         } else {
             node.term(before.sqrt(), self.along[i + 1] - cosine) - node.term(before.sqrt(), self.along[i])
         };

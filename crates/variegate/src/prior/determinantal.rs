@@ -1,4 +1,4 @@
-//! Determinantal law of directions: the squared volume that a kernel gives them.
+//! Determinantal distribution of directions: the squared volume that a kernel gives them.
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const MOST_TRIES: u32 = 1_000_000;
 /// `L_ij = (1 - 1e-8) exp(-(1 - a_i'a_j)/length^2)`, the Gaussian kernel of that length on unit vectors.
 ///
 /// The log density is `ln det L - K ln S`, `S` the surface of the sphere. It is **unnormalised**: the constant depends on the length
-/// (and on `K` and the dimension) alone, so the length is chosen, not sampled. A length near 0 gives the uniform law. Where
+/// (and on `K` and the dimension) alone, so the length is chosen, not sampled. A length near 0 gives the uniform distribution. Where
 /// `L` is not positive definite in double arithmetic the log density is `-inf`. `O(K^3 + K^2 dim)`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Determinantal {
@@ -95,7 +95,7 @@ impl Determinantal {
             return Ok(out);
         }
         Err(Error::Unfit(format!(
-            "no draw of {count} directions in {dim} dimensions from the determinantal law of length {} was accepted in {MOST_TRIES} \
+            "no draw of {count} directions in {dim} dimensions from the determinantal distribution of length {} was accepted in {MOST_TRIES} \
              tries; use a shorter length or fewer directions",
             self.length
         )))

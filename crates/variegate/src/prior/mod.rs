@@ -1,15 +1,15 @@
-//! Laws that keep the components of a model apart, and laws of which components there are.
+//! Distributions that keep the components of a model apart, and distributions of which components there are.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`MutualAngular`] | a chain of von Mises-Fisher laws, each pointing away from the directions before it |
+//! | [`MutualAngular`] | a chain of von Mises-Fisher distributions, each pointing away from the directions before it |
 //! | [`Determinantal`] | the determinant of a kernel matrix: zero where two directions coincide |
-//! | [`Coupled`] | either law with the inner products kept, to change one direction at a time |
-//! | [`Pulls`] | what the concentration of a mutual angular law is learned from |
+//! | [`Coupled`] | either distribution with the inner products kept, to change one direction at a time |
+//! | [`Pulls`] | what the concentration of a mutual angular distribution is learned from |
 //! | [`angular`] | the mutual angular regulariser and summaries of angles |
 //! | [`BetaProcess`] | which columns of ones several sources share, when their number is not fixed |
 //!
-//! A law of directions is of `K` unit vectors in `dim` dimensions, stored one a row; its density is with respect to surface measure
+//! A distribution of directions is of `K` unit vectors in `dim` dimensions, stored one a row; its density is with respect to surface measure
 //! on every sphere. In one dimension the sphere is the two signs.
 
 pub mod angular;
@@ -33,7 +33,7 @@ use crate::dist::ln_surface;
 use crate::linalg::dot;
 use crate::{Error, Result};
 
-/// A law of `K` unit vectors.
+/// A distribution of `K` unit vectors.
 ///
 /// ```
 /// use variegate::prior::{AngularKind, Directions, MutualAngular};
@@ -46,7 +46,7 @@ use crate::{Error, Result};
 pub enum Directions {
     /// Independent and uniform.
     Uniform,
-    /// Chain of von Mises-Fisher laws.
+    /// Chain of von Mises-Fisher distributions.
     MutualAngular(MutualAngular),
     /// Determinantal; unnormalised.
     Determinantal(Determinantal),
@@ -69,19 +69,19 @@ fn room(room: &mut Vec<f64>, len: usize) -> &mut [f64] {
 }
 
 impl Directions {
-    /// Refuses parameters for which the law in `dim` dimensions does not exist.
+    /// Refuses parameters for which the distribution in `dim` dimensions does not exist.
     pub fn validate(&self, dim: usize) -> Result<()> {
         if dim == 0 {
             return Err(Error::setting("dim", dim, "at least 1"));
         }
         match self {
             Self::Uniform => Ok(()),
-            Self::MutualAngular(law) => law.validate(dim),
-            Self::Determinantal(law) => law.validate(),
+            Self::MutualAngular(distribution) => distribution.validate(dim),
+            Self::Determinantal(distribution) => distribution.validate(),
         }
     }
 
-    /// Log density of directions (unit vectors, one a row). The determinantal law lacks its normaliser, see [`Determinantal`].
+    /// Log density of directions (unit vectors, one a row). The determinantal distribution lacks its normaliser, see [`Determinantal`].
     ///
     /// # Panics
     /// If the number of entries is no multiple of `dim`, or a first direction has another dimension.
@@ -89,18 +89,18 @@ impl Directions {
         let count = rows(directions, dim);
         match self {
             Self::Uniform => -(count as f64) * ln_surface(dim),
-            Self::MutualAngular(law) => {
+            Self::MutualAngular(distribution) => {
                 let mut sum = vec![0.0; dim];
-                law.ln_density(count, dim, |i| &directions[i * dim..(i + 1) * dim], &mut sum)
+                distribution.ln_density(count, dim, |i| &directions[i * dim..(i + 1) * dim], &mut sum)
             }
-            Self::Determinantal(law) => law.gradient_add(directions, dim, None, &mut Scratch::default()),
+            Self::Determinantal(distribution) => distribution.gradient_add(directions, dim, None, &mut Scratch::default()),
         }
     }
 
     /// Adds the gradient of the log density with respect to all entries to `out` and returns the log density.
     ///
     /// The gradient is the ambient one: project it onto the tangent spaces to move on the spheres. It is left out where the
-    /// density is 0 (coinciding directions of the determinantal law).
+    /// density is 0 (coinciding directions of the determinantal distribution).
     ///
     /// # Panics
     /// As [`ln_density`](Self::ln_density), and if `out` has another length.
@@ -108,14 +108,14 @@ impl Directions {
         assert_eq!(directions.len(), out.len(), "one derivative an entry");
         match self {
             Self::Uniform => self.ln_density(directions, dim),
-            Self::MutualAngular(law) => law.gradient_add(rows(directions, dim), directions, dim, out, scratch),
-            Self::Determinantal(law) => law.gradient_add(directions, dim, Some(out), scratch),
+            Self::MutualAngular(distribution) => distribution.gradient_add(rows(directions, dim), directions, dim, out, scratch),
+            Self::Determinantal(distribution) => distribution.gradient_add(directions, dim, Some(out), scratch),
         }
     }
 
     /// An exact draw of `count` directions.
     ///
-    /// The determinantal law is drawn by rejection from the uniform one; where next to nothing is accepted that is an error
+    /// The determinantal distribution is drawn by rejection from the uniform one; where next to nothing is accepted that is an error
     /// which says what to change.
     pub fn sample<R: Rng + ?Sized>(&self, count: usize, dim: usize, rng: &mut R) -> Result<Vec<f64>> {
         self.validate(dim)?;
@@ -125,8 +125,8 @@ impl Directions {
                 out.chunks_exact_mut(dim).for_each(|row| uniform_direction(row, rng));
                 Ok(out)
             }
-            Self::MutualAngular(law) => law.sample(count, dim, rng),
-            Self::Determinantal(law) => law.sample(count, dim, rng),
+            Self::MutualAngular(distribution) => distribution.sample(count, dim, rng),
+            Self::Determinantal(distribution) => distribution.sample(count, dim, rng),
         }
     }
 }

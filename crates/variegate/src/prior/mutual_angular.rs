@@ -1,4 +1,4 @@
-//! Mutual angular laws: every direction is pushed away from the sum of those before it.
+//! Mutual angular distributions: every direction is pushed away from the sum of those before it.
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub enum AngularKind {
     Two,
 }
 
-/// A chain of von Mises-Fisher laws: `a_1` is uniform, or `vMF(first, kappa)` where a first direction is given; each further
+/// A chain of von Mises-Fisher distributions: `a_1` is uniform, or `vMF(first, kappa)` where a first direction is given; each further
 /// direction points away from the sum of those before it, as [`AngularKind`] says.
 ///
 /// The density is normalised. It depends on the order of the directions, except that the two kinds are one for two directions.

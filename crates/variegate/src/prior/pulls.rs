@@ -1,4 +1,4 @@
-//! What the concentration of a mutual angular law is learned from.
+//! What the concentration of a mutual angular distribution is learned from.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::rows;
 use crate::dist::{Concentration, inverse_mean, ln_surface};
 use crate::linalg::dot;
 
-/// A mutual angular law as a function of its concentration alone, for directions that are given (one set or several draws of it).
+/// A mutual angular distribution as a function of its concentration alone, for directions that are given (one set or several draws of it).
 ///
 /// The log density is `-N ln S - sum_i L(kappa r_i) + kappa T`, where the sum is over the factors that are pulled anywhere, `r_i` is 1 (kind one,
 /// and a first factor that has a direction) or `|s|` (kind two), and `T` adds up the cosines of kind one,
@@ -31,22 +31,22 @@ impl Pulls {
         Self { dim, factors: 0, unit: 0, radii: Vec::new(), total: 0.0 }
     }
 
-    /// Takes in one set of directions under the kind and first direction of `law`; its concentration is not used.
+    /// Takes in one set of directions under the kind and first direction of `distribution`; its concentration is not used.
     ///
     /// # Panics
     /// If the number of entries is no multiple of the dimension.
-    pub fn add(&mut self, law: &MutualAngular, directions: &[f64]) {
+    pub fn add(&mut self, distribution: &MutualAngular, directions: &[f64]) {
         let count = rows(directions, self.dim);
         self.factors += count;
         let mut sum = vec![0.0; self.dim];
         for (i, a) in directions.chunks_exact(self.dim).enumerate() {
             let length = dot(&sum, &sum).sqrt();
             if i == 0 {
-                if let Some(along) = law.along_first(a) {
+                if let Some(along) = distribution.along_first(a) {
                     self.unit += 1;
                     self.total += along;
                 }
-            } else if law.kind == AngularKind::Two {
+            } else if distribution.kind == AngularKind::Two {
                 self.radii.push(length);
                 self.total -= dot(&sum, a);
             } else if length > super::mutual_angular::NOWHERE {
@@ -81,7 +81,7 @@ impl Pulls {
 /// The root of `unit A(kappa) + sum_i r_i A(kappa r_i) = total`: 0 where the total is not positive, at most [`MAX_KAPPA`].
 ///
 /// `A` is the mean resultant length in `dim` dimensions. This is the likelihood equation of a concentration from averaged statistics,
-/// whatever the average is over (draws, or a variational law). Radii must not be negative.
+/// whatever the average is over (draws, or a variational distribution). Radii must not be negative.
 pub fn kappa_of(dim: usize, unit: f64, radii: &[f64], total: f64) -> f64 {
     if total.is_nan() || total <= 0.0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Oracles, finite differences, increments, normalisation and draws of the laws.
+//! Oracles, finite differences, increments, normalisation and draws of the distributions.
 
 use super::*;
 use crate::infer::finite_difference::check_gradient;
@@ -24,17 +24,17 @@ fn close(got: &[f64], want: &[f64], tolerance: f64) {
     }
 }
 
-fn gradient(law: &Directions, directions: &[f64], dim: usize) -> Vec<f64> {
+fn gradient(distribution: &Directions, directions: &[f64], dim: usize) -> Vec<f64> {
     let mut out = vec![0.0; directions.len()];
     // room left over from a larger problem must not matter
     let mut scratch = Scratch { first: vec![7.0; 300], second: vec![7.0; 300], third: vec![7.0; 300] };
-    let value = law.gradient_add(directions, dim, &mut out, &mut scratch);
-    assert!((value - law.ln_density(directions, dim)).abs() < 1e-12 * (1.0 + value.abs()));
+    let value = distribution.gradient_add(directions, dim, &mut out, &mut scratch);
+    assert!((value - distribution.ln_density(directions, dim)).abs() < 1e-12 * (1.0 + value.abs()));
     out
 }
 
-/// Every law once, in `dim` dimensions.
-fn laws(dim: usize) -> Vec<Directions> {
+/// Every distribution once, in `dim` dimensions.
+fn distributions(dim: usize) -> Vec<Directions> {
     let mut first = vec![0.0; dim];
     first[dim - 1] = 1.0;
     let mut all = vec![Directions::Uniform, determinantal(0.7), determinantal(2.0)];
@@ -54,7 +54,7 @@ fn uniform(count: usize, dim: usize, rng: &mut SmallRng) -> Vec<f64> {
 #[test]
 fn oracles() {
     let up = Some(vec![0.0, 0.0, 1.0]);
-    let value = |law: Directions| law.ln_density(&T, 3);
+    let value = |distribution: Directions| distribution.ln_density(&T, 3);
     let (one, two) = (AngularKind::One, AngularKind::Two);
     let got = [value(mutual(one, 2.0, up.clone())), value(mutual(two, 2.0, up.clone()))];
     close(&got, &[-7.105420688, -7.109307543], 1e-9);
@@ -95,9 +95,9 @@ fn gradients_agree_with_differences() {
                 break drawn;
             }
         };
-        for law in laws(dim) {
-            let worst = check_gradient(|x| law.ln_density(x, dim), &directions, &gradient(&law, &directions, dim));
-            assert!(worst.relative_error < 1e-8, "{law:?}, {count} in {dim} dimensions: {worst:?}");
+        for distribution in distributions(dim) {
+            let worst = check_gradient(|x| distribution.ln_density(x, dim), &directions, &gradient(&distribution, &directions, dim));
+            assert!(worst.relative_error < 1e-8, "{distribution:?}, {count} in {dim} dimensions: {worst:?}");
         }
         let weights: Vec<f64> = directions.iter().map(|v| 3.0 * v + 0.1).collect();
         for (gamma, delta) in [(0.0, 0.1), (1.0, 0.01), (2.0, 0.3), (1.0, 0.0)] {
@@ -137,10 +137,10 @@ fn limits() {
     // sums that vanish: the next direction is uniform
     let cancelled = [0.6, 0.8, -0.6, -0.8, 1.0, 0.0];
     for kind in [AngularKind::One, AngularKind::Two] {
-        let law = mutual(kind, 5.0, None);
-        let pair = law.ln_density(&cancelled[..4], 2);
-        assert!((law.ln_density(&cancelled, 2) - pair + ln_surface(2)).abs() < 1e-14);
-        assert!(gradient(&law, &cancelled, 2).iter().all(|g| g.is_finite()));
+        let distribution = mutual(kind, 5.0, None);
+        let pair = distribution.ln_density(&cancelled[..4], 2);
+        assert!((distribution.ln_density(&cancelled, 2) - pair + ln_surface(2)).abs() < 1e-14);
+        assert!(gradient(&distribution, &cancelled, 2).iter().all(|g| g.is_finite()));
     }
 }
 
@@ -150,18 +150,19 @@ fn limits() {
 fn normalised() {
     for kind in [AngularKind::One, AngularKind::Two] {
         for first in [None, Some(vec![1.0])] {
-            let law = mutual(kind, 0.8, first);
+            let distribution = mutual(kind, 0.8, first);
             let total: f64 = (0..16)
                 .map(|bits| {
                     let signs: Vec<f64> = (0..4).map(|i| if bits >> i & 1 == 1 { 1.0 } else { -1.0 }).collect();
-                    law.ln_density(&signs, 1).exp()
+                    distribution.ln_density(&signs, 1).exp()
                 })
                 .sum();
             assert!((total - 1.0).abs() < 1e-13, "{kind:?}: {total}");
         }
         for kappa in [0.5, 2.0, 6.0] {
-            let law = mutual(kind, kappa, None);
-            let total = plane(|second, third| law.ln_density(&[1.0, 0.0, second.cos(), second.sin(), third.cos(), third.sin()], 2).exp());
+            let distribution = mutual(kind, kappa, None);
+            let total =
+                plane(|second, third| distribution.ln_density(&[1.0, 0.0, second.cos(), second.sin(), third.cos(), third.sin()], 2).exp());
             assert!((TAU * total - 1.0).abs() < 1e-10, "{kind:?}: {}", TAU * total);
         }
     }
@@ -184,20 +185,20 @@ fn plane(f: impl Fn(f64, f64) -> f64) -> f64 {
 fn increments_are_full_evaluations() {
     let mut rng = SmallRng::seed_from_u64(13);
     for (count, dim) in [(1, 2), (2, 3), (5, 1), (5, 3), (7, 10)] {
-        for law in laws(dim) {
+        for distribution in distributions(dim) {
             let mut current = uniform(count, dim, &mut rng);
-            if let (Directions::Determinantal(_), 1) = (&law, dim) {
+            if let (Directions::Determinantal(_), 1) = (&distribution, dim) {
                 continue; // two of five signs always coincide: singular
             }
-            let mut coupled = Coupled::new(&law, &current, dim);
+            let mut coupled = Coupled::new(&distribution, &current, dim);
             let same = |got: f64, directions: &[f64]| {
-                let want = law.ln_density(directions, dim);
-                assert!((got - want).abs() < 1e-12 * (1.0 + want.abs()), "{law:?}, {count} in {dim}: {got} for {want}");
+                let want = distribution.ln_density(directions, dim);
+                assert!((got - want).abs() < 1e-12 * (1.0 + want.abs()), "{distribution:?}, {count} in {dim}: {got} for {want}");
             };
             for move_ in 0..200 {
                 let k = rng.random_range(0..count);
                 let mut new = uniform(1, dim, &mut rng);
-                if move_ % 10 == 0 && count > 1 && !matches!(law, Directions::Determinantal(_)) {
+                if move_ % 10 == 0 && count > 1 && !matches!(distribution, Directions::Determinantal(_)) {
                     // nearly opposite to another: the sums become short
                     let other = (k + 1) % count;
                     new = current[other * dim..(other + 1) * dim].iter().map(|v| -v + 1e-6 * f64::from(dim > 1)).collect();
@@ -244,22 +245,22 @@ fn draws_follow_the_density() {
         for kind in [AngularKind::One, AngularKind::Two] {
             cases.extend([mutual(kind, 1.5, None), mutual(kind, 2.5, Some(first.clone()))]);
         }
-        for law in cases {
-            if dim == 1 && matches!(law, Directions::Determinantal(_)) {
+        for distribution in cases {
+            if dim == 1 && matches!(distribution, Directions::Determinantal(_)) {
                 continue; // three signs coincide
             }
             let mut rng = SmallRng::seed_from_u64(14 + dim as u64);
             let (mut sum, mut square) = ([0.0; 7], [0.0; 7]);
             let mut weighted: Vec<(f64, [f64; 7])> = Vec::new();
             for _ in 0..n {
-                let drawn = law.sample(3, dim, &mut rng).unwrap();
+                let drawn = distribution.sample(3, dim, &mut rng).unwrap();
                 assert!(drawn.chunks_exact(dim).all(|row| (dot(row, row) - 1.0).abs() < 1e-13));
                 for (j, v) in statistics(&drawn, dim).into_iter().enumerate() {
                     sum[j] += v;
                     square[j] += v * v;
                 }
                 let flat = uniform(3, dim, &mut rng);
-                weighted.push((law.ln_density(&flat, dim).exp(), statistics(&flat, dim)));
+                weighted.push((distribution.ln_density(&flat, dim).exp(), statistics(&flat, dim)));
             }
             let total: f64 = weighted.iter().map(|(w, _)| w).sum();
             for j in 0..7 {
@@ -268,7 +269,7 @@ fn draws_follow_the_density() {
                 let target = weighted.iter().map(|(w, v)| w * v[j]).sum::<f64>() / total;
                 let error = weighted.iter().map(|(w, v)| (w / total * (v[j] - target)).powi(2)).sum::<f64>();
                 let z = (mean - target) / (variance + error).sqrt().max(1e-12);
-                assert!(z.abs() < 4.5, "{law:?} in {dim} dimensions, statistic {j}: {mean} for {target}, z = {z}");
+                assert!(z.abs() < 4.5, "{distribution:?} in {dim} dimensions, statistic {j}: {mean} for {target}, z = {z}");
             }
         }
     }
@@ -288,26 +289,26 @@ fn what_cannot_be_drawn_says_why() {
         determinantal(0.0),
         determinantal(f64::NAN),
     ];
-    for law in bad {
-        assert!(law.sample(2, 2, &mut rng).is_err(), "{law:?}");
+    for distribution in bad {
+        assert!(distribution.sample(2, 2, &mut rng).is_err(), "{distribution:?}");
     }
     assert!(Directions::Uniform.sample(2, 0, &mut rng).is_err());
     assert!(Directions::Uniform.sample(0, 3, &mut rng).unwrap().is_empty());
 }
 
-/// Against the maximum found by golden sections, and the density of a law at that concentration.
+/// Against the maximum found by golden sections, and the density of a distribution at that concentration.
 #[test]
 fn the_concentration_of_largest_density() {
     let mut rng = SmallRng::seed_from_u64(16);
     for kind in [AngularKind::One, AngularKind::Two] {
         for (dim, kappa, first) in [(3, 2.0, None), (1, 0.7, Some(vec![1.0])), (20, 15.0, None), (2, 4.0, Some(vec![1.0, 0.0]))] {
-            let law = MutualAngular { kind, kappa, first };
+            let distribution = MutualAngular { kind, kappa, first };
             let mut pulls = Pulls::new(dim);
             let mut direct = 0.0;
             for _ in 0..400 {
-                let drawn = law.sample(4, dim, &mut rng).unwrap();
-                direct += Directions::MutualAngular(law.clone()).ln_density(&drawn, dim);
-                pulls.add(&law, &drawn);
+                let drawn = distribution.sample(4, dim, &mut rng).unwrap();
+                direct += Directions::MutualAngular(distribution.clone()).ln_density(&drawn, dim);
+                pulls.add(&distribution, &drawn);
             }
             assert!((pulls.ln_density(kappa) - direct).abs() < 1e-9 * direct.abs());
             let best = pulls.kappa();
@@ -316,16 +317,16 @@ fn the_concentration_of_largest_density() {
                 let (a, b) = (high - 0.618 * (high - low), low + 0.618 * (high - low));
                 if pulls.ln_density(a) < pulls.ln_density(b) { low = a } else { high = b }
             }
-            assert!((best / low - 1.0).abs() < 1e-5, "{law:?}: {best} for {low}");
+            assert!((best / low - 1.0).abs() < 1e-5, "{distribution:?}: {best} for {low}");
             // and it finds what the draws came from: 4 standard errors by the curvature
             let step = 1e-3 * best;
             let curvature = (2.0 * pulls.ln_density(best) - pulls.ln_density(best + step) - pulls.ln_density(best - step)) / (step * step);
-            assert!((best - kappa).abs() * curvature.sqrt() < 4.0, "{law:?}: {best}");
+            assert!((best - kappa).abs() * curvature.sqrt() < 4.0, "{distribution:?}: {best}");
         }
-        let law = MutualAngular { kind, kappa: 1.0, first: None };
+        let distribution = MutualAngular { kind, kappa: 1.0, first: None };
         let [mut together, mut apart] = [Pulls::new(2), Pulls::new(2)];
-        together.add(&law, &[1.0, 0.0, 1.0, 0.0]);
-        apart.add(&law, &[1.0, 0.0, -1.0, 0.0]);
+        together.add(&distribution, &[1.0, 0.0, 1.0, 0.0]);
+        apart.add(&distribution, &[1.0, 0.0, -1.0, 0.0]);
         assert_eq!((together.kappa(), apart.kappa(), Pulls::new(2).kappa()), (0.0, MAX_KAPPA, 0.0));
     }
     // kind two with equal radii is kind one in other units

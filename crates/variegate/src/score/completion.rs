@@ -1,8 +1,8 @@
-//! Document completion: half of a row's counts is shown, and the other half is to be foretold.
+//! Document completion: half of a row's counts is shown, and the other half is to be predicted.
 //!
 //! Each count x is split into what is seen, Binomial(x, ½), and what is held back, the rest. If counts are Poisson given their rates,
 //! both halves are independent Poisson counts with half the rates, so nothing of the held part is known but through the row's hidden
-//! coordinates. The score is the perplexity of the held part, exp(−Σ x ln p / Σ x) with p the foretold distribution over columns: a
+//! coordinates. The score is the perplexity of the held part, exp(−Σ x ln p / Σ x) with p the predicted distribution over columns: a
 //! figure that any model of bags of counts can be given, whatever its own likelihood is.
 
 use rand_distr::{Binomial, Distribution};
@@ -14,10 +14,10 @@ use crate::{Error, Result};
 
 /// Share of each row that is shown.
 pub const SEEN: f64 = 0.5;
-/// Foretold probabilities that are held in memory at a time.
+/// Predicted probabilities that are held in memory at a time.
 const MOST: usize = 1 << 21;
 
-/// How well the held halves of some rows were foretold.
+/// How well the held halves of some rows were predicted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Completion {
     /// Counts that were held back, of each row.
@@ -49,7 +49,7 @@ impl Completion {
     }
 }
 
-/// Shows each row's seen half to the posterior and scores what it foretells of the rest. Rows are taken a few at a time, so that the
+/// Shows each row's seen half to the posterior and scores what it predicts of the rest. Rows are taken a few at a time, so that the
 /// probabilities of all columns never lie in memory for many rows.
 pub fn completion(posterior: &dyn Posterior, data: &Dataset<'_>, seed: u64) -> Result<Completion> {
     data.x.check_structure()?;
@@ -60,11 +60,11 @@ pub fn completion(posterior: &dyn Posterior, data: &Dataset<'_>, seed: u64) -> R
     for first in (0..rows).step_by(panel) {
         let chosen: Vec<usize> = (first..rows.min(first + panel)).collect();
         let (seen, held) = halves(data, &chosen, seed)?;
-        let foretold = posterior.complete(&seen, SEEN)?;
-        if foretold.len() != chosen.len() * cols {
-            return Err(Error::Unfit(format!("`{}` did not foretell every column of every row", posterior.family())));
+        let predicted = posterior.complete(&seen, SEEN)?;
+        if predicted.len() != chosen.len() * cols {
+            return Err(Error::Unfit(format!("`{}` did not predict every column of every row", posterior.family())));
         }
-        for (row, p) in held.iter().zip(foretold.chunks_exact(cols.max(1))) {
+        for (row, p) in held.iter().zip(predicted.chunks_exact(cols.max(1))) {
             all.held.push(row.iter().map(|(_, x)| x).sum());
             all.ln_probability.push(row.iter().map(|&(j, x)| x * p[j].ln()).sum());
         }
@@ -88,8 +88,8 @@ fn halves(data: &Dataset<'_>, chosen: &[usize], seed: u64) -> Result<(Dataset<'s
                 return;
             }
             match Binomial::new(v as u64, SEEN) {
-                Ok(law) => {
-                    let seen = law.sample(&mut rng) as f64;
+                Ok(distribution) => {
+                    let seen = distribution.sample(&mut rng) as f64;
                     if seen > 0.0 {
                         indices.push(j as u32);
                         values.push(seen);
@@ -121,7 +121,7 @@ mod tests {
     use crate::data::Classes;
     use crate::model::{NamedArray, Origin, Summary};
 
-    /// Foretells what it has seen, with one more of everything.
+    /// Predicts what it has seen, with one more of everything.
     struct Parrot {
         width: usize,
     }

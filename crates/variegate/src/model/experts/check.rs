@@ -3,16 +3,16 @@
 //!
 //! What couples the directions, where intercepts live and whether hyperparameters are sampled are as set; the sizes and the numbers of the
 //! priors are the checks' own, because under long tails or nearly no prior no sampler forgets fast enough to be judged. Rows have weights 0 to 2.
-//! The sweeps draw whatever else they need afresh: the point and its law are all they condition on. What `ml` does ends with the
-//! warm-up and leaves no law invariant, so that it is checked as `fixed`.
+//! The sweeps draw whatever else they need afresh: the point and its distribution are all they condition on. What `ml` does ends with the
+//! warm-up and leaves no distribution invariant, so that it is checked as `fixed`.
 
 use rand_distr::{Distribution, StandardNormal};
 
 use super::gibbs::Gibbs;
 use super::hmc::Hmc;
 use super::hyper;
-use super::law::{Law, Size};
 use super::mh::Mh;
+use super::point_prior::{PointPrior, Size};
 use super::sampler::Sampler;
 use super::settings::{Hyper, Inference, Intercept, Settings, as_word};
 use super::shape::Shape;
@@ -39,11 +39,11 @@ const PROBES: [[f64; 3]; 2] = [[0.5, -0.5, 1.0], [-1.0, 1.0, 1.0]];
 pub struct Subject<S> {
     program: S,
     shape: Shape,
-    law: Law,
+    point_prior: PointPrior,
     hyper: Hyper,
     title: String,
     /// Whether test functions depend on the order of experts. A chain may keep to one order for thousands of sweeps, which one sweep and
-    /// the joint law do not mind, but ranks among the draws of one posterior do.
+    /// the joint distribution do not mind, but ranks among the draws of one posterior do.
     ordered: bool,
 }
 
@@ -82,10 +82,10 @@ fn all<S: Sampler + Clone>(
 pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
     let (target_accept, metric) = (settings.target_accept, settings.metric.decide(COLUMNS, 5.0));
     let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
-    Subject::new(settings, classes, |design, shape, law, hyper| Hmc {
+    Subject::new(settings, classes, |design, shape, point_prior, hyper| Hmc {
         design,
         shape,
-        law,
+        point_prior,
         hyper,
         max_steps,
         target_accept,
@@ -97,17 +97,17 @@ pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
 
 /// Polya-Gamma Gibbs.
 pub(super) fn gibbs(settings: &Settings) -> Subject<Gibbs> {
-    Subject::new(settings, 2, |design, shape, law, hyper| Gibbs { design, shape, law, hyper, inner: settings.inner })
+    Subject::new(settings, 2, |design, shape, point_prior, hyper| Gibbs { design, shape, point_prior, hyper, inner: settings.inner })
 }
 
 /// Random-walk Metropolis.
 pub(super) fn mh(settings: &Settings, classes: usize) -> Subject<Mh> {
-    Subject::new(settings, classes, |design, shape, law, hyper| Mh { design, shape, law, hyper })
+    Subject::new(settings, classes, |design, shape, point_prior, hyper| Mh { design, shape, point_prior, hyper })
 }
 
 impl<S: Sampler + Clone> Subject<S> {
-    /// A sampler made of a design, a shape, a law and what happens to hyperparameters.
-    pub(super) fn new(settings: &Settings, classes: usize, program: impl FnOnce(Design, Shape, Law, Hyper) -> S) -> Self {
+    /// A sampler made of a design, a shape, a distribution and what happens to hyperparameters.
+    pub(super) fn new(settings: &Settings, classes: usize, program: impl FnOnce(Design, Shape, PointPrior, Hyper) -> S) -> Self {
         let settings = Settings {
             experts: settings.experts.min(MOST_EXPERTS),
             kappa: Some(3.0),
@@ -125,7 +125,7 @@ impl<S: Sampler + Clone> Subject<S> {
         let (ones, augmented) = (settings.intercept != Intercept::None, settings.intercept == Intercept::Augment);
         let design = Design::identity(COLUMNS, ones);
         let shape = Shape::new(settings.experts as usize, classes, COLUMNS + usize::from(augmented), ones && !augmented);
-        let law = Law::new(&settings, &shape);
+        let point_prior = PointPrior::new(&settings, &shape);
         let title = format!(
             "{}, prior {}, hyper {}, intercept {}, {classes} classes",
             S::NAME,
@@ -133,8 +133,8 @@ impl<S: Sampler + Clone> Subject<S> {
             as_word(&settings.hyper),
             as_word(&settings.intercept)
         );
-        let program = program(design, shape.clone(), law.clone(), settings.hyper);
-        Self { program, shape, law, hyper: settings.hyper, title, ordered: true }
+        let program = program(design, shape.clone(), point_prior.clone(), settings.hyper);
+        Self { program, shape, point_prior, hyper: settings.hyper, title, ordered: true }
     }
 
     /// The same with test functions that do not depend on the order of experts.
@@ -164,7 +164,7 @@ impl<S: Sampler + Clone> Subject<S> {
     }
 
     /// Name and value of every test function. Bounded functions of what has long tails.
-    fn values(&self, (point, law): &(Vec<f64>, Law), data: &Dataset<'_>) -> Vec<(String, f64)> {
+    fn values(&self, (point, point_prior): &(Vec<f64>, PointPrior), data: &Dataset<'_>) -> Vec<(String, f64)> {
         let s = &self.shape;
         let (plain, weights) = self.weights(point);
         let mut out: Vec<(String, f64)> = Vec::new();
@@ -196,8 +196,8 @@ impl<S: Sampler + Clone> Subject<S> {
         }
 
         for (side, name, directions, sizes, dim) in [
-            (&law.experts, "expert", s.expert_directions(), s.expert_sizes(), s.expert_dim()),
-            (&law.gates, "gate", s.gate_directions(), s.gate_sizes(), s.inputs),
+            (&point_prior.experts, "expert", s.expert_directions(), s.expert_sizes(), s.expert_dim()),
+            (&point_prior.gates, "gate", s.gate_directions(), s.gate_sizes(), s.inputs),
         ] {
             let count = sizes.len();
             if count == 0 {
@@ -264,22 +264,22 @@ fn normal(rng: &mut Philox) -> f64 {
 
 impl<S: Sampler + Clone> Checkable for Subject<S> {
     type Program = S;
-    type Unknowns = (Vec<f64>, Law);
+    type Unknowns = (Vec<f64>, PointPrior);
 
     fn title(&self) -> String {
         self.title.clone()
     }
 
-    fn prior(&self, rng: &mut Philox) -> Result<(Vec<f64>, Law)> {
-        let mut law = self.law.clone();
+    fn prior(&self, rng: &mut Philox) -> Result<(Vec<f64>, PointPrior)> {
+        let mut point_prior = self.point_prior.clone();
         if self.hyper == Hyper::Sample {
-            hyper::sample_prior(&mut law, &self.shape, rng)?;
+            hyper::sample_prior(&mut point_prior, &self.shape, rng)?;
         }
-        Ok((law.sample(&self.shape, rng)?, law))
+        Ok((point_prior.sample(&self.shape, rng)?, point_prior))
     }
 
     /// Trials at the same point become one row for each class, weighted by their number.
-    fn simulate(&self, (point, _): &(Vec<f64>, Law), rng: &mut Philox) -> Result<Dataset<'static>> {
+    fn simulate(&self, (point, _): &(Vec<f64>, PointPrior), rng: &mut Philox) -> Result<Dataset<'static>> {
         let (_, weights) = self.weights(point);
         let classes = self.shape.classes;
         let (mut x, mut codes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
@@ -304,12 +304,12 @@ impl<S: Sampler + Clone> Checkable for Subject<S> {
         Ok(self.program.clone())
     }
 
-    fn install(&self, program: &S, (point, law): (Vec<f64>, Law), _: &[Block<'_>]) -> Result<Installed<S>> {
-        Ok(Installed { global: program.at(point, law), locals: None })
+    fn install(&self, program: &S, (point, point_prior): (Vec<f64>, PointPrior), _: &[Block<'_>]) -> Result<Installed<S>> {
+        Ok(Installed { global: program.at(point, point_prior), locals: None })
     }
 
-    fn recover(&self, _: &S, global: &S::Global, _: &[S::Local]) -> Result<(Vec<f64>, Law)> {
-        Ok((S::point(global).to_vec(), S::law(global).clone()))
+    fn recover(&self, _: &S, global: &S::Global, _: &[S::Local]) -> Result<(Vec<f64>, PointPrior)> {
+        Ok((S::point(global).to_vec(), S::point_prior(global).clone()))
     }
 
     fn names(&self) -> Vec<String> {
@@ -317,10 +317,10 @@ impl<S: Sampler + Clone> Checkable for Subject<S> {
             .with_target(Target::Classes(Classes { codes: Vec::new(), names: vec![String::new(); self.shape.classes] }));
         let mut point = vec![0.0; self.shape.len()];
         point[self.shape.expert_directions()].fill(1.0);
-        self.values(&(point, self.law.clone()), &nothing).into_iter().map(|(name, _)| name).collect()
+        self.values(&(point, self.point_prior.clone()), &nothing).into_iter().map(|(name, _)| name).collect()
     }
 
-    fn functions(&self, unknowns: &(Vec<f64>, Law), data: &Dataset<'_>, out: &mut Vec<f64>) {
+    fn functions(&self, unknowns: &(Vec<f64>, PointPrior), data: &Dataset<'_>, out: &mut Vec<f64>) {
         out.extend(self.values(unknowns, data).into_iter().map(|(_, value)| value));
     }
 }

@@ -1,6 +1,6 @@
 //! What is kept of a point: weights and intercepts, not directions and logarithms.
 
-use super::law::{Law, Size};
+use super::point_prior::{PointPrior, Size};
 use super::settings::Hyper;
 use super::shape::Shape;
 use crate::prior::Directions;
@@ -11,13 +11,21 @@ use crate::{Error, Result};
 const PARTS: [&str; 4] = ["expert_weights", "gate_weights", "expert_intercepts", "gate_intercepts"];
 
 /// Writes a draw. Hyperparameters are kept where they move.
-pub(super) fn keep(shape: &Shape, point: &[f64], law: &Law, hyper: Hyper, ln_likelihood: f64, ln_prior: f64, out: &mut Draws) {
+pub(super) fn keep(
+    shape: &Shape,
+    point: &[f64],
+    point_prior: &PointPrior,
+    hyper: Hyper,
+    ln_likelihood: f64,
+    ln_prior: f64,
+    out: &mut Draws,
+) {
     out.scalar("log_joint", ln_likelihood + ln_prior);
     out.scalar("log_likelihood", ln_likelihood);
     if hyper != Hyper::Fixed {
-        let mut sides = vec![("alpha1", "alpha2", "kappa", &law.experts)];
+        let mut sides = vec![("alpha1", "alpha2", "kappa", &point_prior.experts)];
         if shape.gates() > 0 {
-            sides.push(("omega1", "omega2", "gate_kappa", &law.gates));
+            sides.push(("omega1", "omega2", "gate_kappa", &point_prior.gates));
         }
         for (first, second, third, side) in sides {
             if let Size::Gamma { shape, rate } = side.size {

@@ -4,9 +4,9 @@ use rand::Rng;
 
 use super::gibbs::Gibbs;
 use super::hmc::Hmc;
-use super::law::Law;
 use super::map::Map;
 use super::mh::Mh;
+use super::point_prior::PointPrior;
 use super::posterior::{ExpertsPosterior, Way};
 use super::settings::{Inference, Intercept, Prior, Scale, Settings};
 use super::shape::Shape;
@@ -110,17 +110,27 @@ pub(super) fn check(settings: &Settings, schema: &Schema, data: &Dataset<'_>) ->
 /// The fit with these settings.
 pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Box<dyn Fit> {
     let (design, shape) = (schema.design.clone(), schema.shape.clone());
-    let law = Law::new(settings, &shape);
+    let point_prior = PointPrior::new(settings, &shape);
     let hyper = settings.hyper;
     let program: Box<dyn AnyProgram> = match settings.inference {
         Inference::Hmc => {
             let (target_accept, metric) = (settings.target_accept, settings.metric.decide(shape.inputs, schema.counts.iter().sum()));
             let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
-            Box::new(Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: settings.n_warmup / 2, grain: 0.0 })
+            Box::new(Hmc {
+                design,
+                shape,
+                point_prior,
+                hyper,
+                max_steps,
+                target_accept,
+                metric,
+                learn_until: settings.n_warmup / 2,
+                grain: 0.0,
+            })
         }
-        Inference::Gibbs => Box::new(Gibbs { design, shape, law, hyper, inner: settings.inner }),
-        Inference::Mh => Box::new(Mh { design, shape, law, hyper }),
-        Inference::Vb | Inference::Pr => Box::new(Vb::new(settings, design, shape, law)),
+        Inference::Gibbs => Box::new(Gibbs { design, shape, point_prior, hyper, inner: settings.inner }),
+        Inference::Mh => Box::new(Mh { design, shape, point_prior, hyper }),
+        Inference::Vb | Inference::Pr => Box::new(Vb::new(settings, design, shape, point_prior)),
         Inference::Map => {
             let angular = Regulariser { gamma: settings.gamma, delta: settings.delta };
             let reward = Reward { experts: settings.diversity, gates: settings.gate_diversity, angular };

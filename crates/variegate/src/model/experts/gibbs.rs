@@ -23,8 +23,8 @@ use std::borrow::Cow;
 
 use super::draws;
 use super::hyper::{self, Learning};
-use super::law::Law;
 use super::moves;
+use super::point_prior::PointPrior;
 use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
@@ -59,7 +59,7 @@ pub struct Gibbs {
     /// Sizes of the mixture; two classes.
     pub shape: Shape,
     /// Prior of a point, with the hyperparameters chains begin with.
-    pub law: Law,
+    pub point_prior: PointPrior,
     /// What happens to the hyperparameters.
     pub hyper: Hyper,
     /// Updates of each weight vector within a sweep.
@@ -97,12 +97,12 @@ pub struct State {
     /// The point.
     pub point: Vec<f64>,
     /// The prior with the hyperparameters now.
-    pub law: Law,
+    pub point_prior: PointPrior,
     /// What was learned of the hyperparameters.
     pub learning: Learning,
-    /// The point and law that the last sweep began with, and their log likelihood and prior density: what is kept as a draw.
+    /// The point and distribution that the last sweep began with, and their log likelihood and prior density: what is kept as a draw.
     visited: Vec<f64>,
-    visited_law: Law,
+    visited_law: PointPrior,
     ln_likelihood: f64,
     ln_prior: f64,
 }
@@ -317,7 +317,7 @@ fn polya_gamma(b: u32, c: f64, rng: &mut Philox) -> Option<f64> {
     if c.is_nan() || c.abs() > LARGEST {
         return None;
     }
-    if b == 1 { Some(PolyaGamma::draw_1(c, rng)) } else { PolyaGamma::new(b, c).ok().map(|law| law.sample(rng)) }
+    if b == 1 { Some(PolyaGamma::draw_1(c, rng)) } else { PolyaGamma::new(b, c).ok().map(|point_prior| point_prior.sample(rng)) }
 }
 
 /// Draws a label from log weights whose log sum is given.
@@ -343,12 +343,12 @@ fn too_large(block: &Block<'_>, row: usize) -> Error {
 }
 
 impl Sampler for Gibbs {
-    fn at(&self, point: Vec<f64>, law: Law) -> State {
+    fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> State {
         State {
             visited: point.clone(),
-            visited_law: law.clone(),
+            visited_law: point_prior.clone(),
             point,
-            law,
+            point_prior,
             learning: Learning::default(),
             ln_likelihood: f64::NAN,
             ln_prior: f64::NAN,
@@ -359,8 +359,8 @@ impl Sampler for Gibbs {
         &state.point
     }
 
-    fn law(state: &State) -> &Law {
-        &state.law
+    fn point_prior(state: &State) -> &PointPrior {
+        &state.point_prior
     }
 }
 
@@ -373,12 +373,12 @@ impl Program for Gibbs {
     type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let point = starts::start(&self.shape, self.law.intercept_sd, stream, &mut |weights, gradient| {
+        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, &mut |weights, gradient| {
             let found = rows.all(&Ask::Slopes(Cow::Borrowed(weights)))?.likelihood;
             *gradient = found.gradient.0;
             Ok(found.value.0)
         })?;
-        Ok(self.at(point, self.law.clone()))
+        Ok(self.at(point, self.point_prior.clone()))
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) -> Local {
@@ -390,13 +390,13 @@ impl Program for Gibbs {
         let (dim, inputs) = (shape.dim(), shape.inputs);
         let mut weights = self.weights(&state.point);
         state.visited.clone_from(&state.point);
-        state.visited_law.clone_from(&state.law);
-        let State { point, law, .. } = state;
+        state.visited_law.clone_from(&state.point_prior);
+        let State { point, point_prior, .. } = state;
 
         let stats = rows.all(&Ask::Experts(Cow::Borrowed(&weights)))?;
         let ln_likelihood = stats.likelihood.value.0;
-        let prior = Prior { side: &law.experts, intercept_sd: law.intercept_sd };
-        let mut directions = Coupled::new(&law.experts.directions, &point[shape.expert_directions()], inputs);
+        let prior = Prior { side: &point_prior.experts, intercept_sd: point_prior.intercept_sd };
+        let mut directions = Coupled::new(&point_prior.experts.directions, &point[shape.expert_directions()], inputs);
         let grams = stats.grams.0.chunks_exact(dim * dim).zip(stats.linear.0.chunks_exact(dim));
         for (k, (gram, linear)) in grams.enumerate() {
             let rows_say = Quadratic::new(gram.to_vec(), linear.to_vec(), inputs);
@@ -407,8 +407,8 @@ impl Program for Gibbs {
         point[shape.expert_directions()].copy_from_slice(directions.directions());
 
         if shape.gates() > 0 {
-            let prior = Prior { side: &law.gates, intercept_sd: law.intercept_sd };
-            let mut directions = Coupled::new(&law.gates.directions, &point[shape.gate_directions()], inputs);
+            let prior = Prior { side: &point_prior.gates, intercept_sd: point_prior.intercept_sd };
+            let mut directions = Coupled::new(&point_prior.gates.directions, &point[shape.gate_directions()], inputs);
             for k in 0..shape.gates() {
                 let before = if k > 0 { &weights[(k - 1) * dim..k * dim] } else { &[] };
                 let stats = rows.all(&Ask::Gate { turn: k, before: Cow::Borrowed(before) })?;
@@ -425,8 +425,8 @@ impl Program for Gibbs {
             point[shape.gate_directions()].copy_from_slice(directions.directions());
         }
 
-        hyper::update(self.hyper, &mut state.learning, &mut state.law, shape, &state.point, tick.warm_up, &mut rng)?;
-        let swaps = moves::swaps(shape, &state.law, &mut state.point, &mut rng, |_| ());
+        hyper::update(self.hyper, &mut state.learning, &mut state.point_prior, shape, &state.point, tick.warm_up, &mut rng)?;
+        let swaps = moves::swaps(shape, &state.point_prior, &mut state.point, &mut rng, |_| ());
         state.ln_likelihood = ln_likelihood;
         state.ln_prior = state.visited_law.ln_density(shape, &state.visited);
         let objective = state.ln_likelihood + state.ln_prior;

@@ -17,8 +17,8 @@ use std::borrow::Cow;
 
 use super::draws;
 use super::hyper::{self, Learning};
-use super::law::Law;
 use super::moves;
+use super::point_prior::PointPrior;
 use super::sampler::Sampler;
 use super::settings::{Hyper, Metric};
 use super::shape::Shape;
@@ -43,7 +43,7 @@ pub struct Hmc {
     /// Sizes of the mixture.
     pub shape: Shape,
     /// Prior of a point, with the hyperparameters chains begin with.
-    pub law: Law,
+    pub point_prior: PointPrior,
     /// What happens to the hyperparameters.
     pub hyper: Hyper,
     /// Most leapfrog steps of a trajectory; 0 leaves trajectories out and moves all experts alone, for checks of that.
@@ -64,7 +64,7 @@ pub struct State {
     /// The point.
     pub point: Vec<f64>,
     /// The prior with the hyperparameters now.
-    pub law: Law,
+    pub point_prior: PointPrior,
     /// Log likelihood of the point, and its gradient with respect to the weights; empty before the first sweep.
     pub ln_likelihood: f64,
     slopes: Vec<f64>,
@@ -130,9 +130,9 @@ const STEPS_WHILE_LEARNING: u32 = 30;
 const RETRY: f64 = 4.0;
 
 impl Hmc {
-    fn state(&self, point: Vec<f64>, law: Law) -> Result<State> {
+    fn state(&self, point: Vec<f64>, point_prior: PointPrior) -> Result<State> {
         let step = DualAveraging::new(FIRST_STEP, self.target_accept)?;
-        Ok(State { point, law, ln_likelihood: f64::NAN, slopes: Vec::new(), step, learning: Learning::default(), frame: None })
+        Ok(State { point, point_prior, ln_likelihood: f64::NAN, slopes: Vec::new(), step, learning: Learning::default(), frame: None })
     }
 
     /// Log likelihood of a point and its gradient with respect to the weights, as trajectories see it. Without `value` the likelihood
@@ -155,11 +155,11 @@ impl Hmc {
     }
 
     /// Log density of a point from what the rows said of it, and its gradient.
-    fn density(&self, law: &Law, point: &[f64], found: &Likelihood, gradient: &mut [f64], buffers: &mut Buffers) -> f64 {
+    fn density(&self, point_prior: &PointPrior, point: &[f64], found: &Likelihood, gradient: &mut [f64], buffers: &mut Buffers) -> f64 {
         gradient.fill(0.0);
         self.shape.plain_gradient(&found.gradient.0, &mut buffers.slopes);
         self.shape.pull_back(point, &buffers.slopes, gradient);
-        found.value.0 + law.gradient_add(&self.shape, point, gradient, &mut buffers.prior)
+        found.value.0 + point_prior.gradient_add(&self.shape, point, gradient, &mut buffers.prior)
     }
 
     /// Spheres of the manifold: where they begin, how many, in how many dimensions.
@@ -199,19 +199,19 @@ impl Hmc {
     ) -> Result<Outcome> {
         let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(std::mem::take(&mut state.slopes)) };
         let mut gradient = vec![0.0; self.shape.len()];
-        let mut value = self.density(&state.law, &state.point, &here, &mut gradient, buffers);
+        let mut value = self.density(&state.point_prior, &state.point, &here, &mut gradient, buffers);
         let mut last = None;
         if let Some(frame) = &mut state.frame {
-            frame.prepare(&self.shape, &state.law)?;
+            frame.prepare(&self.shape, &state.point_prior)?;
         }
-        let (law, shape) = (&state.law, &self.shape);
+        let (point_prior, shape) = (&state.point_prior, &self.shape);
         let outcome = match &state.frame {
             None => {
                 let (spheres, paces) = (self.spheres(), self.paces());
                 let manifold = Manifold { spheres: &spheres, len: shape.len(), paces: &paces };
                 let target = |point: &[f64], gradient: &mut [f64], end: bool| {
                     let found = self.ask(rows, point, end, buffers)?;
-                    let value = self.density(law, point, &found, gradient, buffers);
+                    let value = self.density(point_prior, point, &found, gradient, buffers);
                     last = Some(found);
                     Ok(value)
                 };
@@ -230,7 +230,7 @@ impl Hmc {
                         return Ok(f64::NEG_INFINITY);
                     }
                     let found = self.ask(rows, &point, end, buffers)?;
-                    let value = self.density(law, &point, &found, gradient, buffers);
+                    let value = self.density(point_prior, &point, &found, gradient, buffers);
                     last = Some(found);
                     Ok(value + frame.pull_back(shape, &point, &lengths, gradient))
                 };
@@ -278,17 +278,17 @@ struct Buffers {
 }
 
 impl Sampler for Hmc {
-    fn at(&self, point: Vec<f64>, law: Law) -> State {
+    fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> State {
         // the target was checked with the settings
-        self.state(point, law).expect("a valid target acceptance")
+        self.state(point, point_prior).expect("a valid target acceptance")
     }
 
     fn point(state: &State) -> &[f64] {
         &state.point
     }
 
-    fn law(state: &State) -> &Law {
-        &state.law
+    fn point_prior(state: &State) -> &PointPrior {
+        &state.point_prior
     }
 }
 
@@ -301,12 +301,12 @@ impl Program for Hmc {
     type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let point = starts::start(&self.shape, self.law.intercept_sd, stream, &mut |weights, gradient| {
+        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, &mut |weights, gradient| {
             let found = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
             *gradient = found.gradient.0;
             Ok(found.value.0)
         })?;
-        self.state(point, self.law.clone())
+        self.state(point, self.point_prior.clone())
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) -> Local {
@@ -322,7 +322,10 @@ impl Program for Hmc {
         }
         if self.metric == Metric::Columns && state.frame.is_none() {
             let found = rows.all(&Ask::Gram)?;
-            let squares = [self.law.experts.size.mean_square(self.shape.expert_dim()), self.law.gates.size.mean_square(self.shape.inputs)];
+            let squares = [
+                self.point_prior.experts.size.mean_square(self.shape.expert_dim()),
+                self.point_prior.gates.size.mean_square(self.shape.inputs),
+            ];
             state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares)?);
         }
         let mut outcome = Outcome { accept_probability: 1.0, accepted: false, retried: false, divergent: false, steps: 0 };
@@ -357,7 +360,7 @@ impl Program for Hmc {
             state.slopes = found.gradient.0;
         }
         let (slopes, frame) = (&mut state.slopes, &mut state.frame);
-        let swapped = moves::swaps(&self.shape, &state.law, &mut state.point, &mut rng, |i| {
+        let swapped = moves::swaps(&self.shape, &state.point_prior, &mut state.point, &mut rng, |i| {
             self.shape.exchange_weights(slopes, i, i + 1);
             if let Some(frame) = frame {
                 frame.exchange(i, i + 1);
@@ -366,8 +369,8 @@ impl Program for Hmc {
         if self.shape.inputs == 1 && state.frame.is_none() {
             self.flips(state, rows, &mut buffers, &mut rng)?;
         }
-        hyper::update(self.hyper, &mut state.learning, &mut state.law, &self.shape, &state.point, tick.warm_up, &mut rng)?;
-        let ln_prior = state.law.ln_density(&self.shape, &state.point);
+        hyper::update(self.hyper, &mut state.learning, &mut state.point_prior, &self.shape, &state.point, tick.warm_up, &mut rng)?;
+        let ln_prior = state.point_prior.ln_density(&self.shape, &state.point);
         Ok(Report {
             objective: state.ln_likelihood + ln_prior,
             components: self.shape.experts as u32,
@@ -412,8 +415,8 @@ impl Program for Hmc {
     }
 
     fn draw(&self, state: &State, out: &mut Draws) {
-        let ln_prior = state.law.ln_density(&self.shape, &state.point);
-        draws::keep(&self.shape, &state.point, &state.law, self.hyper, state.ln_likelihood, ln_prior, out);
+        let ln_prior = state.point_prior.ln_density(&self.shape, &state.point);
+        draws::keep(&self.shape, &state.point, &state.point_prior, self.hyper, state.ln_likelihood, ln_prior, out);
     }
 }
 
@@ -444,7 +447,7 @@ impl Hmc {
         }
         let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(state.slopes.clone()) };
         let mut gradient = vec![0.0; self.shape.len()];
-        self.density(&state.law, &state.point, &here, &mut gradient, buffers);
+        self.density(&state.point_prior, &state.point, &here, &mut gradient, buffers);
         // what binds directions to each other is known
         let (s, mut likelihood) = (&self.shape, vec![0.0; self.shape.len()]);
         s.pull_back(&state.point, &buffers.slopes, &mut likelihood);
@@ -467,11 +470,11 @@ impl Hmc {
             places.extend(s.expert_directions());
         }
         places.extend(s.gate_directions());
-        let mut now = state.ln_likelihood + state.law.directions(s, &state.point);
+        let mut now = state.ln_likelihood + state.point_prior.directions(s, &state.point);
         for at in places {
             state.point[at] = -state.point[at];
             let found = self.ask(rows, &state.point, true, buffers)?;
-            let then = found.value.0 + state.law.directions(s, &state.point);
+            let then = found.value.0 + state.point_prior.directions(s, &state.point);
             if (1.0 - rng.random::<f64>()).ln() < then - now {
                 now = then;
                 (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);

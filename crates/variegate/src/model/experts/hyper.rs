@@ -15,7 +15,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::law::{Law, Side, Size};
+use super::point_prior::{PointPrior, Side, Size};
 use super::settings::Hyper;
 use super::shape::Shape;
 use crate::dist::Gamma;
@@ -62,7 +62,7 @@ struct Tally {
 pub fn update<R: Rng + ?Sized>(
     hyper: Hyper,
     learning: &mut Learning,
-    law: &mut Law,
+    point_prior: &mut PointPrior,
     shape: &Shape,
     point: &[f64],
     warm_up: bool,
@@ -70,9 +70,9 @@ pub fn update<R: Rng + ?Sized>(
 ) -> Result<()> {
     match hyper {
         Hyper::Fixed => Ok(()),
-        Hyper::Sample => sample(law, shape, point, rng),
+        Hyper::Sample => sample(point_prior, shape, point, rng),
         Hyper::Ml if warm_up => {
-            learning.learn(law, shape, point);
+            learning.learn(point_prior, shape, point);
             Ok(())
         }
         Hyper::Ml => Ok(()),
@@ -80,8 +80,8 @@ pub fn update<R: Rng + ?Sized>(
 }
 
 /// Both sides to change, with their dimension; one expert has no gates.
-fn sides<'a>(law: &'a mut Law, shape: &Shape) -> Vec<(&'a mut Side, usize)> {
-    let Law { experts, gates, .. } = law;
+fn sides<'a>(point_prior: &'a mut PointPrior, shape: &Shape) -> Vec<(&'a mut Side, usize)> {
+    let PointPrior { experts, gates, .. } = point_prior;
     let mut out = vec![(experts, shape.expert_dim())];
     if shape.gates() > 0 {
         out.push((gates, shape.inputs));
@@ -99,9 +99,9 @@ fn ln_kappa_mean(dim: usize) -> f64 {
     (0.5 * dim as f64).ln()
 }
 
-/// Draws hyperparameters from the priors that `sample` gives them, in place of those of the law.
-pub fn sample_prior<R: Rng + ?Sized>(law: &mut Law, shape: &Shape, rng: &mut R) -> Result<()> {
-    for (side, dim) in sides(law, shape) {
+/// Draws hyperparameters from the priors that `sample` gives them, in place of those of the distribution.
+pub fn sample_prior<R: Rng + ?Sized>(point_prior: &mut PointPrior, shape: &Shape, rng: &mut R) -> Result<()> {
+    for (side, dim) in sides(point_prior, shape) {
         if let Size::Gamma { shape, rate } = &mut side.size {
             *shape = Gamma::new(SHAPE.0, SHAPE.1)?.sample(rng);
             *rate = Gamma::new(RATE.0, RATE.1)?.sample(rng);
@@ -115,8 +115,8 @@ pub fn sample_prior<R: Rng + ?Sized>(law: &mut Law, shape: &Shape, rng: &mut R) 
 }
 
 /// Draws every hyperparameter given the point and the others.
-fn sample<R: Rng + ?Sized>(law: &mut Law, shape: &Shape, point: &[f64], rng: &mut R) -> Result<()> {
-    for ((side, dim), (directions, sizes)) in sides(law, shape).into_iter().zip(places(shape)) {
+fn sample<R: Rng + ?Sized>(point_prior: &mut PointPrior, shape: &Shape, point: &[f64], rng: &mut R) -> Result<()> {
+    for ((side, dim), (directions, sizes)) in sides(point_prior, shape).into_iter().zip(places(shape)) {
         if let Size::Gamma { shape, rate } = &mut side.size {
             let sizes = &point[sizes];
             let (count, sum) = (sizes.len() as f64, sizes.iter().map(|u| u.exp()).sum::<f64>());
@@ -151,9 +151,9 @@ fn stuck(error: crate::infer::slice::NoSlice) -> Error {
 }
 
 impl Learning {
-    /// Takes in a point; at the end of a round the law moves to where its likelihood is largest.
-    fn learn(&mut self, law: &mut Law, shape: &Shape, point: &[f64]) {
-        let sides = sides(law, shape);
+    /// Takes in a point; at the end of a round the distribution moves to where its likelihood is largest.
+    fn learn(&mut self, point_prior: &mut PointPrior, shape: &Shape, point: &[f64]) {
+        let sides = sides(point_prior, shape);
         if self.tallies.is_empty() {
             self.tallies = sides.iter().map(|(_, dim)| Tally::new(*dim)).collect();
         }
@@ -203,7 +203,7 @@ impl Tally {
     }
 }
 
-/// Shape and rate of largest likelihood of a Gamma law, from the mean and the mean logarithm.
+/// Shape and rate of largest likelihood of a Gamma distribution, from the mean and the mean logarithm.
 fn most_likely_gamma(mean: f64, mean_ln: f64) -> (f64, f64) {
     let gap = mean.ln() - mean_ln;
     let mut shape = (3.0 - gap + ((gap - 3.0) * (gap - 3.0) + 24.0 * gap).sqrt()) / (12.0 * gap);
@@ -231,9 +231,9 @@ mod tests {
     use crate::prior::{AngularKind, Determinantal, MutualAngular};
     use crate::run::{Philox, Purpose, Stream};
 
-    fn law(directions: &Directions) -> Law {
+    fn point_prior(directions: &Directions) -> PointPrior {
         let side = |shape, rate| Side { directions: directions.clone(), size: Size::Gamma { shape, rate } };
-        Law { experts: side(2.0, 0.5), gates: side(1.5, 1.0), intercept_sd: 1.0 }
+        PointPrior { experts: side(2.0, 0.5), gates: side(1.5, 1.0), intercept_sd: 1.0 }
     }
 
     fn chain(kind: AngularKind) -> Directions {
@@ -258,28 +258,28 @@ mod tests {
     fn rounds_maximise_and_then_stop() {
         for kind in [AngularKind::One, AngularKind::Two] {
             let (shape, mut rng) = (Shape::new(4, 3, 2, false), rng(1));
-            let truth = law(&chain(kind));
-            let (mut law, mut learning) = (truth.clone(), Learning::default());
-            let mut learn = |law: &mut Law, warm_up: bool, rng: &mut Philox| {
+            let truth = point_prior(&chain(kind));
+            let (mut point_prior, mut learning) = (truth.clone(), Learning::default());
+            let mut learn = |point_prior: &mut PointPrior, warm_up: bool, rng: &mut Philox| {
                 let point = truth.sample(&shape, rng).unwrap();
-                update(Hyper::Ml, &mut learning, law, &shape, &point, warm_up, rng).unwrap();
+                update(Hyper::Ml, &mut learning, point_prior, &shape, &point, warm_up, rng).unwrap();
                 // as after a stop
                 learning = postcard::from_bytes(&postcard::to_stdvec(&learning).unwrap()).unwrap();
                 point
             };
             let mut points = Vec::new();
             for sweep in 1..=20 + 22 + 24 {
-                let before = law.clone();
-                points.push(learn(&mut law, true, &mut rng));
-                assert_eq!(law != before, [20, 42, 66].contains(&sweep), "{sweep}");
-                if law == before {
+                let before = point_prior.clone();
+                points.push(learn(&mut point_prior, true, &mut rng));
+                assert_eq!(point_prior != before, [20, 42, 66].contains(&sweep), "{sweep}");
+                if point_prior == before {
                     continue;
                 }
-                let ln = |law: &Law| -> f64 { points.iter().map(|p| law.ln_density(&shape, p)).sum() };
-                let best = ln(&law);
+                let ln = |point_prior: &PointPrior| -> f64 { points.iter().map(|p| point_prior.ln_density(&shape, p)).sum() };
+                let best = ln(&point_prior);
                 for step in [-0.01, 0.01] {
                     for what in 0..8 {
-                        let mut other = law.clone();
+                        let mut other = point_prior.clone();
                         let side = if what % 2 == 0 { &mut other.experts } else { &mut other.gates };
                         let (Size::Gamma { shape, rate }, Directions::MutualAngular(chain)) = (&mut side.size, &mut side.directions) else {
                             panic!()
@@ -300,36 +300,36 @@ mod tests {
                 }
                 points.clear();
             }
-            let learned = law.clone();
-            (0..100).for_each(|_| drop(learn(&mut law, false, &mut rng)));
-            assert_eq!(law, learned);
+            let learned = point_prior.clone();
+            (0..100).for_each(|_| drop(learn(&mut point_prior, false, &mut rng)));
+            assert_eq!(point_prior, learned);
         }
         // nothing to learn of Gaussian weights, and lengths alone under a determinant
         let (shape, mut rng) = (Shape::new(2, 2, 2, false), rng(2));
-        let determinant = law(&Directions::Determinantal(Determinantal { length: 0.7 }));
+        let determinant = point_prior(&Directions::Determinantal(Determinantal { length: 0.7 }));
         let gaussian = Side { directions: Directions::Uniform, size: Size::Gaussian { sd: 1.0 } };
-        for (start, moves) in [(determinant, true), (Law { experts: gaussian.clone(), gates: gaussian, intercept_sd: 1.0 }, false)] {
+        for (start, moves) in [(determinant, true), (PointPrior { experts: gaussian.clone(), gates: gaussian, intercept_sd: 1.0 }, false)] {
             for hyper in [Hyper::Ml, Hyper::Sample] {
-                let (mut law, mut learning) = (start.clone(), Learning::default());
+                let (mut point_prior, mut learning) = (start.clone(), Learning::default());
                 for _ in 0..20 {
                     let point = start.sample(&shape, &mut rng).unwrap();
-                    update(hyper, &mut learning, &mut law, &shape, &point, true, &mut rng).unwrap();
+                    update(hyper, &mut learning, &mut point_prior, &shape, &point, true, &mut rng).unwrap();
                 }
-                assert_eq!((law != start, &law.experts.directions), (moves, &start.experts.directions));
+                assert_eq!((point_prior != start, &point_prior.experts.directions), (moves, &start.experts.directions));
             }
         }
     }
 
-    /// Hyperparameters and points from their joint law in, one step, the same law out; false alarms once in 10⁴ runs for each law.
+    /// Hyperparameters and points from their joint distribution in, one step, the same distribution out; false alarms once in 10⁴ runs for each distribution.
     #[test]
     fn sampling_leaves_the_joint_law_as_it_is() {
         let effort = InvarianceSettings { draws: 30_000, false_alarm_rate: 1e-4 };
         let shape = Shape::new(3, 2, 3, false);
         let names =
             ["ln a1", "ln a2", "ln k", "ln o1", "ln o2", "ln gk", "squares", "a1 u", "a2 g", "k cos", "k cos'", "cos", "a1 a2", "tanh u"];
-        let functions = |(law, point): &(Law, Vec<f64>), out: &mut Vec<f64>| {
+        let functions = |(point_prior, point): &(PointPrior, Vec<f64>), out: &mut Vec<f64>| {
             let mut product = [0.0; 2];
-            for (i, side) in [&law.experts, &law.gates].into_iter().enumerate() {
+            for (i, side) in [&point_prior.experts, &point_prior.gates].into_iter().enumerate() {
                 let (Size::Gamma { shape, rate }, Directions::MutualAngular(chain)) = (side.size, &side.directions) else { return };
                 out.extend([shape.ln(), rate.ln(), chain.kappa.ln()]);
                 product[i] = chain.kappa.ln();
@@ -348,16 +348,16 @@ mod tests {
             out.push(u[2].tanh());
         };
         for (seed, kind) in [AngularKind::One, AngularKind::Two].into_iter().enumerate() {
-            let start = law(&chain(kind));
-            let exact = |rng: &mut Philox| -> Result<(Law, Vec<f64>)> {
-                let mut law = start.clone();
-                sample_prior(&mut law, &shape, rng)?;
-                let point = law.sample(&shape, rng)?;
-                Ok((law, point))
+            let start = point_prior(&chain(kind));
+            let exact = |rng: &mut Philox| -> Result<(PointPrior, Vec<f64>)> {
+                let mut point_prior = start.clone();
+                sample_prior(&mut point_prior, &shape, rng)?;
+                let point = point_prior.sample(&shape, rng)?;
+                Ok((point_prior, point))
             };
-            let step = |(mut law, point): (Law, Vec<f64>), rng: &mut Philox| {
-                update(Hyper::Sample, &mut Learning::default(), &mut law, &shape, &point, false, rng)?;
-                Ok((law, point))
+            let step = |(mut point_prior, point): (PointPrior, Vec<f64>), rng: &mut Philox| {
+                update(Hyper::Sample, &mut Learning::default(), &mut point_prior, &shape, &point, false, rng)?;
+                Ok((point_prior, point))
             };
             let report = one_step_invariance("hyper", &effort, &names, functions, &mut rng(seed as u64), exact, step).unwrap();
             assert!(report.passed, "{report}");

@@ -19,8 +19,8 @@ use std::borrow::Cow;
 
 use super::draws;
 use super::hyper::{self, Learning};
-use super::law::{Law, Side};
 use super::moves::{self, accepted};
+use super::point_prior::{PointPrior, Side};
 use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
@@ -51,7 +51,7 @@ pub struct Mh {
     /// Sizes of the mixture.
     pub shape: Shape,
     /// Prior of a point, with the hyperparameters chains begin with.
-    pub law: Law,
+    pub point_prior: PointPrior,
     /// What happens to the hyperparameters.
     pub hyper: Hyper,
 }
@@ -62,7 +62,7 @@ pub struct State {
     /// The point.
     pub point: Vec<f64>,
     /// The prior with the hyperparameters now.
-    pub law: Law,
+    pub point_prior: PointPrior,
     /// What was learned of the hyperparameters.
     pub learning: Learning,
     /// Log likelihood of the point; NaN before the first sweep.
@@ -153,7 +153,8 @@ impl Mh {
     /// Moves the weight vectors of one side; gives back the mean acceptance of directions, lengths and intercepts.
     fn move_side(&self, state: &mut State, rows: &mut dyn Rows<Self>, gate: bool, warm_up: bool, rng: &mut Philox) -> Result<[f64; 3]> {
         let places = if gate { self.shape.gate_directions() } else { self.shape.expert_directions() };
-        let (side, dim) = if gate { (&state.law.gates, self.shape.inputs) } else { (&state.law.experts, self.shape.expert_dim()) };
+        let (side, dim) =
+            if gate { (&state.point_prior.gates, self.shape.inputs) } else { (&state.point_prior.experts, self.shape.expert_dim()) };
         let side = side.clone();
         let mut directions = Coupled::new(&side.directions, &state.point[places.clone()], dim);
         let (count, kinds) = (places.len() / dim, if self.shape.bias { 3 } else { 2 });
@@ -229,7 +230,7 @@ impl Mh {
         let now = self.same(state, gate, k);
         let s = state.scales[usize::from(gate)][2].scale();
         let proposed: Vec<f64> = now.intercepts.iter().map(|b| b + s * normal(rng)).collect();
-        let gain = 0.5 * (dot(&now.intercepts, &now.intercepts) - dot(&proposed, &proposed)) / state.law.intercept_sd.powi(2);
+        let gain = 0.5 * (dot(&now.intercepts, &now.intercepts) - dot(&proposed, &proposed)) / state.point_prior.intercept_sd.powi(2);
         Ok(self.propose(state, rows, Change { intercepts: proposed.into(), ..now }, gain, rng)?.0)
     }
 }
@@ -256,17 +257,24 @@ fn normal(rng: &mut Philox) -> f64 {
 }
 
 impl Sampler for Mh {
-    fn at(&self, point: Vec<f64>, law: Law) -> State {
+    fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> State {
         let scales = || FIRST.map(|scale| ScaleAdapter::new(scale, TARGET, Rates::default()).expect("constants are in range"));
-        State { point, law, learning: Learning::default(), ln_likelihood: f64::NAN, scales: [scales(), scales()], news: News::default() }
+        State {
+            point,
+            point_prior,
+            learning: Learning::default(),
+            ln_likelihood: f64::NAN,
+            scales: [scales(), scales()],
+            news: News::default(),
+        }
     }
 
     fn point(state: &State) -> &[f64] {
         &state.point
     }
 
-    fn law(state: &State) -> &Law {
-        &state.law
+    fn point_prior(state: &State) -> &PointPrior {
+        &state.point_prior
     }
 }
 
@@ -279,12 +287,12 @@ impl Program for Mh {
     type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let point = starts::start(&self.shape, self.law.intercept_sd, stream, &mut |weights, gradient| {
+        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, &mut |weights, gradient| {
             let found = rows.all(&Ask::Slopes(Cow::Borrowed(weights)))?;
             *gradient = found.gradient.0;
             Ok(found.value.0)
         })?;
-        Ok(self.at(point, self.law.clone()))
+        Ok(self.at(point, self.point_prior.clone()))
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) -> Local {
@@ -305,12 +313,12 @@ impl Program for Mh {
                 extras.push((format!("acceptance_{name}_{kind}"), acceptance));
             }
         }
-        hyper::update(self.hyper, &mut state.learning, &mut state.law, &self.shape, &state.point, tick.warm_up, &mut rng)?;
+        hyper::update(self.hyper, &mut state.learning, &mut state.point_prior, &self.shape, &state.point, tick.warm_up, &mut rng)?;
         let exchanged = &mut state.news.exchanged;
-        let swaps = moves::swaps(&self.shape, &state.law, &mut state.point, &mut rng, |i| exchanged.push(i as u32));
+        let swaps = moves::swaps(&self.shape, &state.point_prior, &mut state.point, &mut rng, |i| exchanged.push(i as u32));
         extras.push(("log_likelihood".into(), state.ln_likelihood));
         extras.push(("swaps".into(), f64::from(swaps)));
-        let objective = state.ln_likelihood + state.law.ln_density(&self.shape, &state.point);
+        let objective = state.ln_likelihood + state.point_prior.ln_density(&self.shape, &state.point);
         Ok(Report { objective, components: self.shape.experts as u32, converged: false, extras })
     }
 
@@ -327,7 +335,7 @@ impl Program for Mh {
     }
 
     fn draw(&self, state: &State, out: &mut Draws) {
-        let ln_prior = state.law.ln_density(&self.shape, &state.point);
-        draws::keep(&self.shape, &state.point, &state.law, self.hyper, state.ln_likelihood, ln_prior, out);
+        let ln_prior = state.point_prior.ln_density(&self.shape, &state.point);
+        draws::keep(&self.shape, &state.point, &state.point_prior, self.hyper, state.ln_likelihood, ln_prior, out);
     }
 }

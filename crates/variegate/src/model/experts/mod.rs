@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `settings.rs` | settings, their defaults, and what goes with what |
 //! | `shape.rs` | coordinates, weights as rows see them, and the ways between |
-//! | `law.rs` | the prior of a point |
+//! | `point_prior.rs` | the prior of a point |
 //! | `../gated.rs` | rows of a gate over experts: likelihood, shares, derivatives |
 //! | `starts.rs`, `map.rs` | penalised maximum likelihood: where fits begin, and a fit of its own |
 //! | `hmc.rs`, `gibbs.rs`, `mh.rs` | the samplers; `sampler.rs` is what they share, `moves.rs` and `hyper.rs` the steps |
@@ -23,11 +23,11 @@ mod fit;
 pub mod gibbs;
 pub mod hmc;
 pub mod hyper;
-pub mod law;
 pub mod map;
 mod matching;
 pub mod mh;
 pub mod moves;
+pub mod point_prior;
 mod posterior;
 mod report;
 pub mod sampler;

@@ -4,7 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use super::law::Law;
+use super::point_prior::PointPrior;
 use super::settings::{Intercept, Settings};
 use super::shape::Shape;
 use crate::data::{Classes, Dataset, Matrix, Target};
@@ -62,13 +62,13 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     let ones = settings.intercept != Intercept::None;
     let augmented = settings.intercept == Intercept::Augment;
     let shape = Shape::new(settings.experts as usize, request.classes, columns + usize::from(augmented), ones && !augmented);
-    let law = Law::new(settings, &shape);
+    let point_prior = PointPrior::new(settings, &shape);
     let stream = Stream::new(seed, 0, Purpose::Simulate);
     let mut rng = stream.rng();
     let x: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
     for attempt in 1..=TRIES {
         let mut rng = stream.item(attempt).rng();
-        let point = law.sample(&shape, &mut rng)?;
+        let point = point_prior.sample(&shape, &mut rng)?;
         let (mut plain, mut weights) = (Vec::new(), Vec::new());
         shape.plain(&point, &mut plain);
         shape.weights(&plain, &mut weights);

@@ -218,23 +218,23 @@ fn one_gaussian_expert_is_logistic_regression() {
     }
 }
 
-/// A concentration of zero is a uniform law of directions: the two types of chain and the determinantal law of a short length agree.
+/// A concentration of zero is a uniform distribution of directions: the two types of chain and the determinantal distribution of a short length agree.
 #[test]
 fn without_concentration_priors_are_one() {
     let shape = Shape::new(4, 2, 3, true);
-    let law = |pairs: &[(&str, Value)]| {
+    let point_prior = |pairs: &[(&str, Value)]| {
         let settings: Settings = resolve(NAME, &settings::table(), &settings(pairs)).unwrap();
-        law::Law::new(&settings, &shape)
+        point_prior::PointPrior::new(&settings, &shape)
     };
-    let laws = [
-        law(&[("kappa", json!(0)), ("gate_kappa", json!(0))]),
-        law(&[("prior", json!("mutual-angular-1")), ("kappa", json!(0)), ("gate_kappa", json!(0))]),
-        law(&[("prior", json!("determinantal")), ("ell", json!(0.01))]),
+    let point_priors = [
+        point_prior(&[("kappa", json!(0)), ("gate_kappa", json!(0))]),
+        point_prior(&[("prior", json!("mutual-angular-1")), ("kappa", json!(0)), ("gate_kappa", json!(0))]),
+        point_prior(&[("prior", json!("determinantal")), ("ell", json!(0.01))]),
     ];
     let mut rng = crate::run::Stream::new(4, 0, crate::run::Purpose::Check).rng();
     for _ in 0..20 {
-        let point = laws[0].sample(&shape, &mut rng).unwrap();
-        let values = laws.each_ref().map(|law| law.ln_density(&shape, &point));
+        let point = point_priors[0].sample(&shape, &mut rng).unwrap();
+        let values = point_priors.each_ref().map(|point_prior| point_prior.ln_density(&shape, &point));
         assert!(values.iter().all(|v| (v - values[0]).abs() < 1e-9), "{values:?}");
     }
 }

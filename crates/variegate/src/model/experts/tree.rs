@@ -1,11 +1,11 @@
 //! Independent Gaussian weights by variational Bayes: the tree engine of the family softmax, told the same prior.
 //!
 //! Two classes have one weight vector an expert there too, and the prior is the same to the letter. Three classes or more have a vector each,
-//! whose differences have the law of the contrasts here if their precision is doubled; intercepts keep one precision for all.
+//! whose differences have the distribution of the contrasts here if their precision is doubled; intercepts keep one precision for all.
 
 use serde_json::{Map, Value, json};
 
-use super::law::{Law, Size};
+use super::point_prior::{PointPrior, Size};
 use super::settings::{Intercept, Scale};
 use super::{Experts, Settings, Shape, simulate};
 use crate::check::{CheckReport, Effort, Progress};
@@ -63,16 +63,16 @@ impl TreeModel {
     fn model(&self, classes: usize, inputs: usize) -> Result<Box<dyn Model>> {
         let augmented = self.settings.intercept == Intercept::Augment;
         let shape = Shape::new(self.settings.experts as usize, classes, inputs + usize::from(augmented), !augmented);
-        let law = Law::new(&self.settings, &shape);
+        let point_prior = PointPrior::new(&self.settings, &shape);
         let precision = |size: Size| match size {
             Size::Gaussian { sd } => sd.powi(-2),
             Size::Gamma { .. } => 1.0,
         };
         let mut tree = self.tree.clone();
         let vectors = if classes == 2 { 1.0 } else { 2.0 };
-        tree.insert("prior_precision".into(), json!(vectors * precision(law.experts.size)));
+        tree.insert("prior_precision".into(), json!(vectors * precision(point_prior.experts.size)));
         if shape.gates() > 0 {
-            tree.insert("gate_precision".into(), json!(precision(law.gates.size)));
+            tree.insert("gate_precision".into(), json!(precision(point_prior.gates.size)));
         }
         Softmax.configure(&tree)
     }

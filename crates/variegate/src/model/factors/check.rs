@@ -18,7 +18,7 @@ const GOVERNORS: (f64, f64) = (3.0, 3.0);
 
 /// Subject of the checks.
 pub struct Subject<L> {
-    /// The law of the data, with priors that have enough moments.
+    /// The distribution of the data, with priors that have enough moments.
     pub likelihood: L,
     /// Which sampler.
     pub kind: Kind,
@@ -83,8 +83,8 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         let governors = match &self.governors {
             Some(known) => known.clone(),
             None => {
-                let law = Gamma::new(GOVERNORS.0, GOVERNORS.1)?;
-                Governors { mass: law.sample(rng), concentration: self.rows.iter().map(|_| law.sample(rng)).collect() }
+                let distribution = Gamma::new(GOVERNORS.0, GOVERNORS.1)?;
+                Governors { mass: distribution.sample(rng), concentration: self.rows.iter().map(|_| distribution.sample(rng)).collect() }
             }
         };
         let scales = self.likelihood.prior_scales(rng)?;

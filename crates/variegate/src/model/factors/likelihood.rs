@@ -1,7 +1,7 @@
 //! What the samplers ask of a likelihood: how rows look at atoms, how atoms are learned from rows.
 //!
 //! An *atom* is a factor: a vector φ over the columns. A row uses some of the atoms, each with a weight of its own. The samplers in
-//! `program.rs` decide which atoms a row may take up or drop and at what odds; everything that depends on the law of the data is here.
+//! `program.rs` decide which atoms a row may take up or drop and at what odds; everything that depends on the distribution of the data is here.
 
 use rand::Rng;
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub trait Side {
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<Vec<f64>>;
 }
 
-/// The law of the data given atoms and weights, and of these given what governs them.
+/// The distribution of the data given atoms and weights, and of these given what governs them.
 pub trait Likelihood: Send + Sync + Sized + 'static {
     /// Name of the program, as checkpoints carry it.
     const NAME: &'static str;

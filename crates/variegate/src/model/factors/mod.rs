@@ -7,9 +7,9 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `settings.rs` | settings and what they may be |
-//! | `sampler.rs` | the three samplers, whatever the law of the data |
-//! | `likelihood.rs` | what they ask of that law |
-//! | `counts/`, `gaussian/` | the two laws |
+//! | `sampler.rs` | the three samplers, whatever the distribution of the data |
+//! | `likelihood.rs` | what they ask of that distribution |
+//! | `counts/`, `gaussian/` | the two distributions |
 //! | `draws.rs`, `posterior.rs`, `stage.rs`, `matching.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | data from the prior, and the checks |
 
@@ -167,7 +167,7 @@ impl Model for FactorsModel {
     }
 }
 
-/// The program of either law.
+/// The program of either distribution.
 enum Programs {
     Counts(Box<Sampler<Counts>>),
     Gaussian(Box<Sampler<Gaussian>>),
@@ -205,7 +205,7 @@ fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
         split_merge: s.split_merge_attempts(),
         birth_rows: s.birth_rows_expected(),
         most_atoms: schema.most_atoms(s.max_factors),
-        // within the warm-up, which need not keep the law
+        // within the warm-up, which need not keep the distribution
         shape_from: SHAPE_FROM.min(s.n_warmup / 2),
         pairs: true,
     }

@@ -37,7 +37,7 @@ pub enum Kind {
 /// A likelihood with a sampler.
 #[derive(Debug, Clone)]
 pub struct Sampler<L> {
-    /// The law of the data.
+    /// The distribution of the data.
     pub likelihood: L,
     /// Which sampler.
     pub kind: Kind,

@@ -6,7 +6,7 @@ use super::sampler::Kind as SamplerKind;
 use crate::Result;
 use crate::model::{Kind, SAMPLING, Setting, refuse_meaningless};
 
-/// The law of the data.
+/// The distribution of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LikelihoodKind {
@@ -20,7 +20,7 @@ pub enum LikelihoodKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The law of the data.
+    /// The distribution of the data.
     pub likelihood: LikelihoodKind,
     /// The sampler; all sample the same posterior.
     pub sampler: SamplerKind,
@@ -101,7 +101,11 @@ const POSITIVE: Kind = Kind::Number { above: 0.0, most: 1e6 };
 pub(super) fn table() -> Vec<Setting> {
     let setting = |name, kind, help| Setting { name, kind, help };
     let mut all = vec![
-        setting("likelihood", Kind::Word(&["poisson", "gaussian"]), "Law of the data: counts (poisson) or real numbers (gaussian)"),
+        setting(
+            "likelihood",
+            Kind::Word(&["poisson", "gaussian"]),
+            "Distribution of the data: counts (poisson) or real numbers (gaussian)",
+        ),
         setting("sampler", Kind::Word(&["parallel", "rowslice", "slice"]), "How the posterior is sampled; slice is the paper's, corrected"),
         setting(
             "mass",

@@ -43,7 +43,7 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     let sources = request.n_sources;
     match settings.likelihood {
         LikelihoodKind::Poisson => {
-            let law = Counts {
+            let distribution = Counts {
                 width: request.columns,
                 sources,
                 atom_shape: settings.atom_shape,
@@ -60,7 +60,7 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
                     background: vec![0.1; sources],
                 }),
             };
-            draw(&law, settings, rows, request, seed)
+            draw(&distribution, settings, rows, request, seed)
         }
         LikelihoodKind::Gaussian => {
             let centre = Centre { columns: request.columns, means: vec![0.0; (sources + 1) * request.columns], scale: 1.0, missing: false };
@@ -71,7 +71,7 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     }
 }
 
-fn draw<L: Likelihood>(law: &L, settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
+fn draw<L: Likelihood>(distribution: &L, settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     let stream = Stream::new(seed, 0, Purpose::Simulate);
     let count = request.n_sources;
     let codes: Vec<u32> = (0..rows).map(|i| (i % count) as u32).collect();
@@ -82,8 +82,8 @@ fn draw<L: Likelihood>(law: &L, settings: &Settings, rows: usize, request: &Requ
     for attempt in 0..TRIES {
         rng = stream.item(attempt).rng();
         let governors = Governors { mass: settings.mass, concentration: vec![request.concentration; count] };
-        let scales = law.prior_scales(&mut rng)?;
-        let drawn = generate(law, &sizes, &codes, governors, scales, &mut rng)?;
+        let scales = distribution.prior_scales(&mut rng)?;
+        let drawn = generate(distribution, &sizes, &codes, governors, scales, &mut rng)?;
         let enough = drawn.0.atoms.len() >= request.least_factors;
         found = Some(drawn);
         if enough {
@@ -91,10 +91,10 @@ fn draw<L: Likelihood>(law: &L, settings: &Settings, rows: usize, request: &Requ
         }
     }
     let Some((state, entries)) = found else { return Err(super::unfit("no draw was made")) };
-    let width = law.width();
+    let width = distribution.width();
     let mut values = Vec::with_capacity(rows * width);
     for (list, &j) in entries.iter().zip(&codes) {
-        values.extend(law.draw_row(&state.scales, j as usize, &mix(&state, list, width), &mut rng)?);
+        values.extend(distribution.draw_row(&state.scales, j as usize, &mix(&state, list, width), &mut rng)?);
     }
     let mut data = Dataset::new(Matrix::dense(rows, width, values));
     data.columns = (1..=width).map(|m| format!("x{m}")).collect();

@@ -62,8 +62,8 @@ impl<L: Likelihood> Stage<L> {
             for k in 0..count {
                 let used = if j < sources { f64::from(uses[k * sources + j]) } else { 0.0 };
                 let (a, b) = (concentration[j], weight[k]);
-                let law = Beta::new((a * b + used).max(1e-300), (a * (1.0 - b) + n as f64 - used).max(1e-300))?;
-                ln_odds.push(law.sample_logit(&mut rng));
+                let distribution = Beta::new((a * b + used).max(1e-300), (a * (1.0 - b) + n as f64 - used).max(1e-300))?;
+                ln_odds.push(distribution.sample_logit(&mut rng));
             }
         }
         Ok(Self { view: likelihood.view(&phi, count, &scales), scales, ln_odds, count, number })
@@ -74,7 +74,7 @@ impl<L: Likelihood> Stage<L> {
     }
 
     /// One scan of a row that is under way, atoms in a fresh order. Of atoms that rows of the source hardly use most are passed over, by a
-    /// chance that depends on the atom and not on whether the row uses it: the scan keeps its law and takes far less time.
+    /// chance that depends on the atom and not on whether the row uses it: the scan keeps its distribution and takes far less time.
     fn scan(&self, likelihood: &L, source: usize, order: &mut Vec<u32>, scratch: &mut L::Scratch, rng: &mut Philox) -> Result<()> {
         order.clear();
         order.extend(0..self.count as u32);
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn annealed_runs_are_unbiased() {
         let scales = Scales { shape: 1.0, atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
-        let law = Counts {
+        let distribution = Counts {
             width: 3,
             sources: 1,
             atom_shape: 1.0,
@@ -196,13 +196,13 @@ mod tests {
             first_atom: None,
             fixed: None,
         };
-        let view = law.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3], 2, &scales);
+        let view = distribution.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3], 2, &scales);
         let odds = |p: f64| (p / (1.0 - p)).ln();
         let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
         let stage = Stage::<Counts> { view, scales, ln_odds, count: 2, number: 1 };
         for (x, exact) in [([3.0, 0.0, 5.0], -5.828103891), ([20.0, 3.0, 41.0], -19.675163375)] {
             let rows = Matrix::dense(1, 3, x.to_vec());
-            let weights = &stage.anneal(&law, rows.view(), &[0], 50, 2000).unwrap()[0];
+            let weights = &stage.anneal(&distribution, rows.view(), &[0], 50, 2000).unwrap()[0];
             let ratios: Vec<f64> = weights.iter().map(|w| (w - exact).exp()).collect();
             let n = ratios.len() as f64;
             let mean = ratios.iter().sum::<f64>() / n;

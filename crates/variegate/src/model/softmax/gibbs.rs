@@ -10,7 +10,7 @@
 //! 3. the vector t that is added to all children of a node of full coding: no choice depends on it, so that by the prior alone
 //!    t_j ~ N(−Σ_c α_cj w_cj / Σ_c α_cj, 1/Σ_c α_cj). One child after the other would take about 1 + Σ ω x² / α sweeps to forget it;
 //! 4. the prior precisions α_g ~ Gamma(a₀ + |g|/2, b₀ + ½ Σ_g w²);
-//! 5. of each Gaussian leaf (η, τ) from their normal-gamma law, then κ.
+//! 5. of each Gaussian leaf (η, τ) from their normal-gamma distribution, then κ.
 //!
 //! Given the paths, nodes are independent: one visit serves unit k of every node, and the first one draws the paths too. So a sweep takes
 //! as many visits as the widest node has units. The ω are never kept.

@@ -64,9 +64,9 @@ pub(super) struct Truth {
 /// Parameters of a tree from their prior.
 pub(super) fn draw_truth(settings: &Settings, tree: Tree, outcome: Outcome, design: &Design, rng: &mut Philox) -> Result<Truth> {
     let gamma = |name: &str, shape: f64, rate: f64, rng: &mut Philox| -> Result<f64> {
-        let law = Gamma::new(shape, 1.0).map_err(|e| Error::setting(name, shape, format!("a shape to draw from ({e})")))?;
+        let distribution = Gamma::new(shape, 1.0).map_err(|e| Error::setting(name, shape, format!("a shape to draw from ({e})")))?;
         // a small shape draws precisions that underflow; their weights would not be finite
-        Ok((law.sample(rng) / rate).clamp(1e-200, 1e200))
+        Ok((distribution.sample(rng) / rate).clamp(1e-200, 1e200))
     };
     let layout = Layout::new(&tree, &settings.shape(design), outcome, design.dim());
     let mut units = Vec::new();

@@ -7,26 +7,26 @@ fn near(name: &str, got: f64, want: f64, tolerance: f64) {
     assert!((got - want).abs() <= tolerance, "{name}: {got}, but it must be {want}");
 }
 
-/// `U` of one source: the law of a sum of independent zeros and ones.
-fn law_of_tables(rows: u64, al: f64) -> Vec<f64> {
-    let mut law = vec![1.0];
+/// `U` of one source: the distribution of a sum of independent zeros and ones.
+fn distribution_of_tables(rows: u64, al: f64) -> Vec<f64> {
+    let mut distribution = vec![1.0];
     for t in 0..rows {
         let p = al / (al + t as f64);
-        law.push(0.0);
-        for k in (0..law.len()).rev() {
-            law[k] = law[k] * (1.0 - p) + if k > 0 { law[k - 1] * p } else { 0.0 };
+        distribution.push(0.0);
+        for k in (0..distribution.len()).rev() {
+            distribution[k] = distribution[k] * (1.0 - p) + if k > 0 { distribution[k - 1] * p } else { 0.0 };
         }
     }
-    law
+    distribution
 }
 
 /// `E H_U`.
 fn atoms_by_tables(rows: &[u64], al: &[f64]) -> f64 {
     let mut all = vec![1.0];
-    for law in rows.iter().zip(al).map(|(&n, &al)| law_of_tables(n, al)) {
-        let mut sum = vec![0.0; all.len() + law.len() - 1];
+    for distribution in rows.iter().zip(al).map(|(&n, &al)| distribution_of_tables(n, al)) {
+        let mut sum = vec![0.0; all.len() + distribution.len() - 1];
         for (i, p) in all.iter().enumerate() {
-            law.iter().enumerate().for_each(|(k, q)| sum[i + k] += p * q);
+            distribution.iter().enumerate().for_each(|(k, q)| sum[i + k] += p * q);
         }
         all = sum;
     }
@@ -142,7 +142,7 @@ fn expected_atoms() {
     assert_eq!(BetaProcess::new(&[0], &[1.0]).atoms(), 0.0);
 }
 
-/// Every rule against the law of `U`; one concentration changed in place or not; the limit of one pooled source.
+/// Every rule against the distribution of `U`; one concentration changed in place or not; the limit of one pooled source.
 #[test]
 fn atoms_by_the_law_of_counts() {
     for rows in [[1, 1], [2, 3], [16, 17], [30, 34], [40, 30], [100, 100], [400, 900]] {

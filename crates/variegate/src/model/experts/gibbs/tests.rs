@@ -1,6 +1,6 @@
 //! The steps of one weight vector, and what the sampler refuses.
 
-use super::super::law::{Side, Size};
+use super::super::point_prior::{Side, Size};
 use super::*;
 use crate::check::{InvarianceSettings, one_step_invariance};
 use crate::data::{Classes, Matrix, Target};
@@ -41,7 +41,7 @@ enum Part {
     Whole,
 }
 
-/// Vectors from the prior, observations given them, one step, the same joint law: false alarms once in 10⁴ runs for each case.
+/// Vectors from the prior, observations given them, one step, the same joint distribution: false alarms once in 10⁴ runs for each case.
 #[test]
 fn every_step_of_a_vector_leaves_its_law_as_it_is() {
     let angular = |kind| Directions::MutualAngular(MutualAngular { kind, kappa: 3.0, first: Some(vec![0.6, 0.8]) });

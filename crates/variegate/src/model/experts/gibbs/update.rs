@@ -14,7 +14,7 @@
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::super::law::{Side, Size};
+use super::super::point_prior::{Side, Size};
 use crate::infer::elliptical_slice;
 use crate::infer::slice::SliceSampler;
 use crate::linalg::{Cholesky, dot};
@@ -46,11 +46,11 @@ pub(super) struct Prior<'a> {
     pub(super) intercept_sd: f64,
 }
 
-/// A Gamma prior, and the base law of the elliptical slice.
+/// A Gamma prior, and the base distribution of the elliptical slice.
 pub(super) struct Base {
     shape: f64,
     rate: f64,
-    /// Precision of weights in the base law.
+    /// Precision of weights in the base distribution.
     e: f64,
     factor: Cholesky,
     mean: Vec<f64>,
@@ -88,7 +88,7 @@ impl Quadratic {
         Ok(factor)
     }
 
-    /// Updates vector k of its side; where its law is no Gaussian, `inner` times.
+    /// Updates vector k of its side; where its distribution is no Gaussian, `inner` times.
     pub(super) fn update<R: Rng + ?Sized>(
         &self,
         prior: &Prior<'_>,
@@ -119,7 +119,7 @@ impl Quadratic {
         Ok(())
     }
 
-    /// Base law of the elliptical slice under a Gamma prior.
+    /// Base distribution of the elliptical slice under a Gamma prior.
     pub(super) fn base(&self, shape: f64, rate: f64, intercept_sd: f64) -> Result<Base> {
         let e = self.inputs as f64 * rate * rate / (shape * (shape + 1.0));
         let factor = self.precision(e, intercept_sd)?;
@@ -141,7 +141,7 @@ impl Quadratic {
         }
         let mut other: Vec<f64> = (0..self.dim).map(|_| normal(rng)).collect();
         base.factor.solve_upper(&mut other);
-        // what the prior has beyond the base law
+        // what the prior has beyond the base distribution
         let rest = |ln_directions: f64, r: f64| ln_directions + (base.shape - p as f64) * r.ln() - base.rate * r + 0.5 * base.e * r * r;
         let now = rest(directions.ln_density(), length);
         let mut a = vec![0.0; p];

@@ -15,7 +15,7 @@ use super::mixes::{Tangent, Trial, Vector};
 use super::{Ask, Buffers, Hmc, State};
 use crate::Result;
 use crate::linalg::dot;
-use crate::model::experts::law::Side;
+use crate::model::experts::point_prior::Side;
 use crate::prior::{Coupled, normalise};
 use crate::run::{Philox, Rows, open01};
 use crate::special::log_sum_exp;
@@ -84,9 +84,9 @@ impl Hmc {
         }
         let rounded = self.forces().is_some();
         let (point, ln_likelihood) = (state.point.clone(), state.ln_likelihood);
-        let law = state.law.clone();
-        let sides = [&law.experts, &law.gates];
-        let mut chains: Vec<Coupled> = law
+        let point_prior = state.point_prior.clone();
+        let sides = [&point_prior.experts, &point_prior.gates];
+        let mut chains: Vec<Coupled> = point_prior
             .sides(&self.shape)
             .into_iter()
             .map(|(side, places, _, dim)| Coupled::new(&side.directions, &state.point[places], dim))
@@ -154,7 +154,7 @@ impl Hmc {
                 line = intercepts.iter().map(|_| StandardNormal.sample(rng)).collect();
                 normalise(&mut line);
                 steps = distances(INTERCEPTS, rng);
-                let precision = state.law.intercept_sd.powi(2).recip();
+                let precision = state.point_prior.intercept_sd.powi(2).recip();
                 let trial = |step: f64| {
                     let intercepts: Vec<f64> = intercepts.iter().zip(&line).map(|(b, l)| b + step * l).collect();
                     let ln = -0.5 * precision * dot(&intercepts, &intercepts);

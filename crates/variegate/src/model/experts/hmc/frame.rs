@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::dist::Gamma;
 use crate::linalg::{self, Cholesky, dot};
-use crate::model::experts::law::Law;
+use crate::model::experts::point_prior::PointPrior;
 use crate::model::experts::shape::Shape;
 use crate::prior::{AngularKind, Directions, MutualAngular};
 use crate::{Error, Result};
@@ -135,9 +135,9 @@ impl Frame {
         self.factors = None;
     }
 
-    /// Gets ready for a trajectory under a law.
-    pub fn prepare(&mut self, shape: &Shape, law: &Law) -> Result<()> {
-        let kappas = [&law.experts, &law.gates].map(|side| match &side.directions {
+    /// Gets ready for a trajectory under a distribution.
+    pub fn prepare(&mut self, shape: &Shape, point_prior: &PointPrior) -> Result<()> {
+        let kappas = [&point_prior.experts, &point_prior.gates].map(|side| match &side.directions {
             Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa, .. }) => *kappa,
             _ => 0.0,
         });

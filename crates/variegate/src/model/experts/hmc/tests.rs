@@ -6,7 +6,7 @@ use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
 use crate::infer::finite_difference::check_gradient;
 use crate::linalg::dot;
-use crate::model::experts::law::{Side, Size};
+use crate::model::experts::point_prior::{Side, Size};
 use crate::model::gated::{Gated, Work};
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular};
 use crate::run::Purpose;
@@ -37,13 +37,13 @@ fn geodesic_trajectories_agree_with_integrals_over_angles() {
         ),
     ];
     let gated = Gated::new(3, 2);
-    for (number, (law, exact)) in cases.into_iter().enumerate() {
+    for (number, (point_prior, exact)) in cases.into_iter().enumerate() {
         let (mut work, mut scratch) = (Work::default(), PriorScratch::default());
         let mut target = |a: &[f64], gradient: &mut [f64], _: bool| -> Result<f64> {
             let (mut s, mut ln) = (scores(a, &X), [0.0; 6]);
             gated.slopes(&mut s, &[1, 0, 0, 1, 1, 0], &mut ln, &mut work);
             gradient.fill(0.0);
-            let prior = law.gradient_add(a, 2, gradient, &mut scratch);
+            let prior = point_prior.gradient_add(a, 2, gradient, &mut scratch);
             for (x, s) in X.iter().zip(s.chunks(6)) {
                 for k in 0..3 {
                     (0..2).for_each(|d| gradient[2 * k + d] += s[3 + k] * SIZES[k] * x[d]);
@@ -81,7 +81,7 @@ fn geodesic_trajectories_agree_with_integrals_over_angles() {
         }
         for (chains, exact) in chains.iter().zip(exact) {
             let z = (summarise(chains).mean - exact) / mcse_mean(chains);
-            assert!(z.abs() < 4.0, "{law:?}: z = {z} at {exact}");
+            assert!(z.abs() < 4.0, "{point_prior:?}: z = {z} at {exact}");
         }
     }
 }
@@ -110,7 +110,7 @@ fn flat_coordinates_return_and_have_the_right_gradient() {
                 directions: Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa, first: None }),
                 size: Size::Gamma { shape: 2.0, rate: 1.0 },
             };
-            frame.prepare(&shape, &Law { experts: side(3.0), gates: side(1.0), intercept_sd: 1.0 }).unwrap();
+            frame.prepare(&shape, &PointPrior { experts: side(3.0), gates: side(1.0), intercept_sd: 1.0 }).unwrap();
             let mut rng = Stream::new(2, 0, Purpose::Check).rng();
             let plain: Vec<f64> = (0..shape.plain_len()).map(|i| (0.8 * i as f64 + 0.3).sin()).collect();
             let point = shape.point(&plain);
@@ -147,11 +147,11 @@ fn trials_have_the_likelihood_of_their_point() {
         let mut data = Dataset::new(Matrix::dense(rows, inputs, x)).with_target(Target::Classes(Classes { codes, names }));
         data.weights = Some(weights);
         let side = Side { directions: Directions::Uniform, size: Size::Gamma { shape: 2.0, rate: 1.0 } };
-        let law = Law { experts: side.clone(), gates: side, intercept_sd: 1.0 };
+        let point_prior = PointPrior { experts: side.clone(), gates: side, intercept_sd: 1.0 };
         let hmc = Hmc {
             design: Design::identity(inputs, true),
             shape: shape.clone(),
-            law,
+            point_prior,
             hyper: Hyper::Fixed,
             max_steps: 0,
             target_accept: 0.8,

@@ -1,7 +1,7 @@
 //! Directions with everything else known, against integrals; columns against the likelihood they stand for; and the test that sees a
 //! wrong acceptance ratio.
 
-use super::super::law::Size;
+use super::super::point_prior::Size;
 use super::*;
 use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
@@ -19,9 +19,9 @@ fn six(codes: Vec<u32>, classes: usize) -> Dataset<'static> {
     Dataset::new(Matrix::dense(6, 2, X.concat())).with_target(Target::Classes(classes))
 }
 
-fn law(directions: Directions) -> Law {
+fn point_prior(directions: Directions) -> PointPrior {
     let side = Side { directions, size: Size::Gamma { shape: 2.0, rate: 1.0 } };
-    Law { experts: side.clone(), gates: side, intercept_sd: 1.0 }
+    PointPrior { experts: side.clone(), gates: side, intercept_sd: 1.0 }
 }
 
 /// Calls `f` with the rows of a chain.
@@ -32,7 +32,7 @@ fn with_rows<T>(program: &Mh, data: &Dataset<'_>, f: impl FnOnce(&mut Threads<'_
     f(&mut rows)
 }
 
-/// Known lengths and gates: three angles, whose expectations were integrated by quadrature. Six functions and three laws; false alarm
+/// Known lengths and gates: three angles, whose expectations were integrated by quadrature. Six functions and three distributions; false alarm
 /// below 1e-3.
 #[test]
 fn directions_have_the_moments_of_their_integrated_posterior() {
@@ -47,7 +47,12 @@ fn directions_have_the_moments_of_their_integrated_posterior() {
     ];
     let (data, shape) = (six(vec![1, 0, 0, 1, 1, 0], 2), Shape::new(3, 2, 2, false));
     for (number, (directions, exact)) in cases.into_iter().enumerate() {
-        let program = Mh { design: Design::identity(2, false), shape: shape.clone(), law: law(directions.clone()), hyper: Hyper::Fixed };
+        let program = Mh {
+            design: Design::identity(2, false),
+            shape: shape.clone(),
+            point_prior: point_prior(directions.clone()),
+            hyper: Hyper::Fixed,
+        };
         let mut rng = Stream::new(7 + number as u64, 0, Purpose::Check).rng();
         let values: Vec<[f64; 6]> = with_rows(&program, &data, |rows| {
             let mut plain = vec![0.0; 6];
@@ -55,7 +60,7 @@ fn directions_have_the_moments_of_their_integrated_posterior() {
             let mut point = shape.point(&plain);
             point[shape.expert_directions()].copy_from_slice(&directions.sample(3, 2, &mut rng).unwrap());
             point[shape.expert_sizes()].iter_mut().zip(LENGTHS).for_each(|(u, g)| *u = g.ln());
-            let mut state = program.at(point, program.law.clone());
+            let mut state = program.at(point, program.point_prior.clone());
             // wide steps: the angles are known to a radian or so
             state.scales[0][0] = ScaleAdapter::new(1.5, TARGET, Rates::default()).unwrap();
             state.ln_likelihood = program.ask(&mut state, rows, None).unwrap();
@@ -93,9 +98,10 @@ fn columns_stand_for_the_likelihood() {
         let shape = Shape::new(experts, classes, 2, bias);
         let data = six((0..6).map(|i| i % classes as u32).collect(), classes);
         let directions = Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa: 1.0, first: None });
-        let program = Mh { design: Design::identity(2, bias), shape: shape.clone(), law: law(directions), hyper: Hyper::Fixed };
+        let program =
+            Mh { design: Design::identity(2, bias), shape: shape.clone(), point_prior: point_prior(directions), hyper: Hyper::Fixed };
         for size in [0.5f64, 8.0] {
-            let mut point = program.law.sample(&shape, &mut Stream::new(3, 0, Purpose::Check).rng()).unwrap();
+            let mut point = program.point_prior.sample(&shape, &mut Stream::new(3, 0, Purpose::Check).rng()).unwrap();
             point[shape.expert_sizes().start..shape.gate_sizes().end].fill(size);
             let exact = |point: &[f64]| -> f64 {
                 let (mut plain, mut weights) = (Vec::new(), Vec::new());
@@ -112,7 +118,7 @@ fn columns_stand_for_the_likelihood() {
                 ln.iter().sum()
             };
             with_rows(&program, &data, |rows| {
-                let mut state = program.at(point, program.law.clone());
+                let mut state = program.at(point, program.point_prior.clone());
                 let mut moved = 0;
                 for sweep in 1..=60 {
                     // lengths would shrink to where exponentials suffice
@@ -130,10 +136,10 @@ fn columns_stand_for_the_likelihood() {
     }
 }
 
-/// ln Φ(0.5) − ln Φ(1.2), computed apart from this code, and the Gamma law with respect to dg.
+/// ln Φ(0.5) − ln Φ(1.2), computed apart from this code, and the Gamma distribution with respect to dg.
 #[test]
 fn lengths_are_accepted_by_the_truncated_proposal() {
-    let side = law(Directions::Uniform).experts;
+    let side = point_prior(Directions::Uniform).experts;
     let (now, proposed, s): (f64, f64, f64) = (1.0, 2.4, 2.0);
     let expected = (2.0 - 1.0) * (proposed / now).ln() - (proposed - now) - 0.246700055;
     assert!((ln_length_ratio(&side, 3, now.ln(), proposed.ln(), s) - expected).abs() < 1e-9);

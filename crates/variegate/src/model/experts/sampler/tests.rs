@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::super::check::{Subject, gibbs, hmc, mh};
 use super::super::gibbs::Gibbs;
 use super::super::hmc::Hmc;
-use super::super::law::{Law, Side, Size};
 use super::super::mh::Mh;
+use super::super::point_prior::{PointPrior, Side, Size};
 use super::super::settings::{Hyper, Metric, Settings, table};
 use super::super::shape::Shape;
 use super::super::simulate;
@@ -163,12 +163,12 @@ fn draws_from_the_samplers_own_start_are_calibrated() {
 }
 
 /// One column, two experts, first directions to the right.
-fn line() -> (Dataset<'static>, Shape, Law) {
+fn line() -> (Dataset<'static>, Shape, PointPrior) {
     let classes = Classes { codes: vec![1, 0, 0, 1, 1], names: vec!["a".into(), "b".into()] };
     let data = Dataset::new(Matrix::dense(5, 1, vec![1.0, 0.5, -1.0, 2.0, -0.5])).with_target(Target::Classes(classes));
     let chain = MutualAngular { kind: AngularKind::Two, kappa: 0.7, first: Some(vec![1.0]) };
     let side = |shape, rate| Side { directions: Directions::MutualAngular(chain.clone()), size: Size::Gamma { shape, rate } };
-    (data, Shape::new(2, 2, 1, false), Law { experts: side(2.0, 0.5), gates: side(1.5, 1.0), intercept_sd: 1.0 })
+    (data, Shape::new(2, 2, 1, false), PointPrior { experts: side(2.0, 0.5), gates: side(1.5, 1.0), intercept_sd: 1.0 })
 }
 
 fn sample(program: &impl Program, data: &Dataset<'_>, (warm_up, draws): (u64, u64), seed: u64) -> Memory {
@@ -182,14 +182,14 @@ fn sample(program: &impl Program, data: &Dataset<'_>, (warm_up, draws): (u64, u6
 /// Expectations by enumeration of signs and Gauss-Laguerre quadrature of lengths; twenty comparisons, false alarm below 2e-3.
 #[test]
 fn moments_on_a_line_are_those_integrated() {
-    let (data, shape, law) = line();
+    let (data, shape, point_prior) = line();
     let design = Design::identity(1, false);
     let (hyper, inner) = (Hyper::Fixed, 3);
-    let gibbs = Gibbs { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper, inner };
+    let gibbs = Gibbs { design: design.clone(), shape: shape.clone(), point_prior: point_prior.clone(), hyper, inner };
     let hmc = |metric| Hmc {
         design: design.clone(),
         shape: shape.clone(),
-        law: law.clone(),
+        point_prior: point_prior.clone(),
         hyper,
         max_steps: 10,
         target_accept: 0.8,
@@ -198,7 +198,7 @@ fn moments_on_a_line_are_those_integrated() {
         grain: 0.0,
     };
     let (flat, sphere) = (hmc(Metric::Columns), hmc(Metric::Sphere));
-    let mh = Mh { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper };
+    let mh = Mh { design: design.clone(), shape: shape.clone(), point_prior: point_prior.clone(), hyper };
     let runs = [
         ("hmc", sample(&flat, &data, (200, 4_000), 3)),
         ("geodesic", sample(&sphere, &data, (200, 4_000), 4)),
@@ -271,15 +271,21 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
         let request = serde_json::from_value(json!({ "columns": 3, "classes": classes })).unwrap();
         let data = simulate::simulate(&settings, 100, &request, 4).unwrap().data;
         let (design, shape) = (Design::identity(3, true), Shape::new(3, classes, 3, true));
-        let law = Law::new(&settings, &shape);
+        let point_prior = PointPrior::new(&settings, &shape);
         if classes == 2 {
-            threads_and_stops(&Gibbs { design: design.clone(), shape: shape.clone(), law: law.clone(), hyper, inner: 2 }, &data);
+            threads_and_stops(
+                &Gibbs { design: design.clone(), shape: shape.clone(), point_prior: point_prior.clone(), hyper, inner: 2 },
+                &data,
+            );
         }
         let (max_steps, target_accept) = (5, 0.8);
         for metric in [Metric::Columns, Metric::Sphere] {
-            let (design, shape, law) = (design.clone(), shape.clone(), law.clone());
-            threads_and_stops(&Hmc { design, shape, law, hyper, max_steps, target_accept, metric, learn_until: 20, grain: 0.0 }, &data);
+            let (design, shape, point_prior) = (design.clone(), shape.clone(), point_prior.clone());
+            threads_and_stops(
+                &Hmc { design, shape, point_prior, hyper, max_steps, target_accept, metric, learn_until: 20, grain: 0.0 },
+                &data,
+            );
         }
-        threads_and_stops(&Mh { design, shape, law, hyper }, &data);
+        threads_and_stops(&Mh { design, shape, point_prior, hyper }, &data);
     }
 }

@@ -35,7 +35,7 @@ pub use rows::{Ask, Scratch, Stats, View};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::law::{Law, Size};
+use super::point_prior::{PointPrior, Size};
 use super::settings::{GateBound, Hyper, Inference, Settings};
 use super::shape::Shape;
 use super::starts::{self, Reward};
@@ -156,7 +156,7 @@ pub fn check(shape: &Shape) -> Result<()> {
 
 impl Vb {
     /// The program that settings ask for. Posterior regularisation has independent uniform directions.
-    pub fn new(settings: &Settings, design: Design, shape: Shape, law: Law) -> Self {
+    pub fn new(settings: &Settings, design: Design, shape: Shape, point_prior: PointPrior) -> Self {
         let regularised = (settings.inference == Inference::Pr).then_some(Reward {
             experts: settings.diversity,
             gates: settings.gate_diversity,
@@ -174,11 +174,11 @@ impl Vb {
             SidePrior { kappa, first, shape, rate }
         };
         Self {
-            experts: side(&law.experts.directions, &law.experts.size),
-            gates: side(&law.gates.directions, &law.gates.size),
+            experts: side(&point_prior.experts.directions, &point_prior.experts.size),
+            gates: side(&point_prior.gates.directions, &point_prior.gates.size),
             design,
             shape,
-            intercept_sd: law.intercept_sd,
+            intercept_sd: point_prior.intercept_sd,
             gate_bound: settings.gate_bound,
             regularised,
             learn: settings.hyper == Hyper::Ml,

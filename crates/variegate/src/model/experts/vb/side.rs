@@ -183,7 +183,7 @@ impl Side {
     }
 }
 
-/// The shape a of a Gamma law with ln a − ψ(a) = ln E g − E ln g.
+/// The shape a of a Gamma distribution with ln a − ψ(a) = ln E g − E ln g.
 fn gamma_shape(difference: f64) -> f64 {
     let d = difference.max(0.0);
     if d < 0.5 / MOST_SHAPE {

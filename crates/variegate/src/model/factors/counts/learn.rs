@@ -35,8 +35,8 @@ pub(super) fn learn(
         let counts = &sums.counts.0[k * width..][..width];
         let empty = Gamma::new(a, rate)?;
         for (v, &s) in atom.iter_mut().zip(counts) {
-            let law = if s == 0.0 { empty } else { Gamma::new(a + s, rate)? };
-            *v = law.sample(&mut rng).max(SMALLEST);
+            let distribution = if s == 0.0 { empty } else { Gamma::new(a + s, rate)? };
+            *v = distribution.sample(&mut rng).max(SMALLEST);
         }
         Ok(())
     });
@@ -54,7 +54,7 @@ pub(super) fn learn(
         }
         scales.atom = Gamma::new(c + a * (width * count) as f64, d + totals.iter().sum::<f64>())?.sample(rng).max(SMALLEST);
     }
-    // the scale of each atom against its weights, exactly from its law along that line
+    // the scale of each atom against its weights, exactly from its distribution along that line
     let mut factors = Vec::with_capacity(count);
     for (k, atom) in phi.chunks_exact_mut(width).enumerate() {
         let used: u64 = (0..sources).map(|j| uses[j * count + k]).sum();
@@ -64,7 +64,7 @@ pub(super) fn learn(
         atom.iter_mut().for_each(|v| *v = (*v * c).max(SMALLEST));
         factors.push(c);
     }
-    // then the scale of all atoms at once, with the rates, which one step at a time would hardly move: the laws of atoms and weights
+    // then the scale of all atoms at once, with the rates, which one step at a time would hardly move: the distributions of atoms and weights
     // given their rates do not change along it, so that only the priors of the rates have a say
     if model.fixed.is_none() {
         let (c, d) = model.rate_prior;

@@ -1,4 +1,4 @@
-//! The Poisson likelihood: x_m ~ Poisson(λ_j + Σ φ_km w_k), atoms and weights from gamma laws. Work is proportional to the entries
+//! The Poisson likelihood: x_m ~ Poisson(λ_j + Σ φ_km w_k), atoms and weights from gamma distributions. Work is proportional to the entries
 //! that are not zero.
 //!
 //! `row.rs` holds a row and its moves of single atoms and of pairs, `private.rs` births and deaths, `birth.rs` the likelihood of a new
@@ -34,7 +34,7 @@ use crate::{Error, Result, merge_fields};
 /// Nothing that must be positive falls below this.
 const SMALLEST: f64 = 1e-300;
 
-/// Counts of `width` columns under gamma laws.
+/// Counts of `width` columns under gamma distributions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counts {
     /// Number of columns.
@@ -43,13 +43,13 @@ pub struct Counts {
     pub sources: usize,
     /// Shape of each entry of an atom, or what a fit that learns it begins with.
     pub atom_shape: f64,
-    /// Shape and rate of the law of that shape; none where it is known.
+    /// Shape and rate of the distribution of that shape; none where it is known.
     pub shape_prior: Option<(f64, f64)>,
     /// Shape of each weight.
     pub weight_shape: f64,
-    /// Shape and rate of the law of the rates of atoms and weights.
+    /// Shape and rate of the distribution of the rates of atoms and weights.
     pub rate_prior: (f64, f64),
-    /// Shape and rate of the law of background rates.
+    /// Shape and rate of the distribution of background rates.
     pub background_prior: (f64, f64),
     /// Background rate to start with.
     pub background_start: f64,
@@ -143,7 +143,7 @@ impl Likelihood for Counts {
         }
         let rates = Gamma::new(self.rate_prior.0, self.rate_prior.1)?;
         let background = Gamma::new(self.background_prior.0, self.background_prior.1)?;
-        let mut many = |law: Gamma, n: usize| (0..n).map(|_| law.sample(rng).max(SMALLEST)).collect::<Vec<f64>>();
+        let mut many = |distribution: Gamma, n: usize| (0..n).map(|_| distribution.sample(rng).max(SMALLEST)).collect::<Vec<f64>>();
         let shape = match self.shape_prior {
             Some((shape, rate)) => many(Gamma::new(shape, rate)?, 1)[0],
             None => self.atom_shape,
@@ -154,7 +154,9 @@ impl Likelihood for Counts {
     fn draw_row(&self, scales: &Scales, source: usize, mix: &[f64], rng: &mut Philox) -> Result<Vec<f64>> {
         let draw = |&m: &f64| {
             let rate = scales.background[source] + m;
-            Poisson::new(rate).map(|law| law.sample(rng)).map_err(|e| Error::Unfit(format!("a Poisson rate of {rate}: {e}")))
+            Poisson::new(rate)
+                .map(|distribution| distribution.sample(rng))
+                .map_err(|e| Error::Unfit(format!("a Poisson rate of {rate}: {e}")))
         };
         mix.iter().map(draw).collect()
     }
@@ -229,8 +231,8 @@ impl Likelihood for Counts {
     }
 
     fn prior_atom(&self, scales: &Scales, rng: &mut Philox) -> Result<Vec<f64>> {
-        let law = Gamma::new(scales.shape, scales.atom)?;
-        Ok((0..self.width).map(|_| law.sample(rng).max(SMALLEST)).collect())
+        let distribution = Gamma::new(scales.shape, scales.atom)?;
+        Ok((0..self.width).map(|_| distribution.sample(rng).max(SMALLEST)).collect())
     }
 
     fn prior_weight(&self, scales: &Scales, source: usize, rng: &mut Philox) -> Result<f64> {

@@ -53,20 +53,20 @@ pub struct Scratch {
     weight_of_totals: f64,
 }
 
-/// The law from which weights are proposed: a gamma law fitted to the target, and a share of the prior, which covers what the fit misses.
+/// The distribution from which weights are proposed: a gamma distribution fitted to the target, and a share of the prior, which covers what the fit misses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Proposal {
     pub(super) fitted: Gamma,
     pub(super) prior: Gamma,
 }
 
-/// Share of the fitted law.
+/// Share of the fitted distribution.
 const FITTED: f64 = 0.9;
 
 impl Proposal {
     fn draw(&self, rng: &mut Philox) -> f64 {
-        let law = if open01(rng) < FITTED { &self.fitted } else { &self.prior };
-        law.sample(rng).max(SMALLEST)
+        let distribution = if open01(rng) < FITTED { &self.fitted } else { &self.prior };
+        distribution.sample(rng).max(SMALLEST)
     }
 
     pub(super) fn ln_pdf(&self, w: f64) -> f64 {
@@ -198,7 +198,7 @@ impl Scratch {
                 used = open01(rng).ln() < ln_odds + at;
             }
         }
-        // after every outcome that leaves the atom in use, not only after some: the step would not keep the law
+        // after every outcome that leaves the atom in use, not only after some: the step would not keep the distribution
         if used {
             let next = proposal.draw(rng);
             let there = score(next);
@@ -369,7 +369,7 @@ fn pack<'a>(ratio: &[f64], counts: &[f64], least: f64, packed: &'a mut (Vec<f64>
     (&packed.0[..kept], &packed.1[..kept])
 }
 
-/// A gamma law close to Gamma(w; shape, rate) Π (1 + u w)^x exp(−total w).
+/// A gamma distribution close to Gamma(w; shape, rate) Π (1 + u w)^x exp(−total w).
 pub(super) fn fit(ratio: &[f64], counts: &[f64], shape: f64, rate: f64, total: f64) -> Result<Gamma> {
     let n = ratio.len();
     let lower = shape.max(1.0);
@@ -413,6 +413,6 @@ pub(super) fn binomial<R: Rng + ?Sized>(n: u64, p: f64, rng: &mut R) -> Result<u
     if n <= 8 {
         return Ok((0..n).filter(|_| open01(rng) < p).count() as u64);
     }
-    let law = Binomial::new(n, p).map_err(|e| Error::Unfit(format!("a binomial draw of {n} at {p}: {e}")))?;
-    Ok(law.sample(rng))
+    let distribution = Binomial::new(n, p).map_err(|e| Error::Unfit(format!("a binomial draw of {n} at {p}: {e}")))?;
+    Ok(distribution.sample(rng))
 }

@@ -1,4 +1,4 @@
-//! The Poisson kernels against closed forms, and a row alone against its exact law.
+//! The Poisson kernels against closed forms, and a row alone against its exact distribution.
 
 use super::super::likelihood::Side;
 use super::private::Site;
@@ -55,11 +55,11 @@ fn rows_of_an_atom_together() {
     let mut side = CountSide::new(0.8, 1.3, 3);
     side.add(&Part { weight: 2.0, counts: vec![(0, 3.0), (2, 1.0)] });
     close(side.ln_marginal(), -5.8403105840, 1e-9);
-    // what a row adds is what it was foretold to
+    // what a row adds is what it was predicted to
     let next = Part { weight: 0.4, counts: vec![(0, 1.0), (1, 6.0)] };
-    let (before, foretold) = (side.ln_marginal(), side.ln_predictive(&next));
+    let (before, predicted) = (side.ln_marginal(), side.ln_predictive(&next));
     side.add(&next);
-    close(side.ln_marginal() - before, foretold, 1e-11);
+    close(side.ln_marginal() - before, predicted, 1e-11);
 }
 
 /// P(z = 1) and E[z w] of one atom of one row, whose other rates come from an atom that stays as it is.

@@ -52,7 +52,7 @@ impl Gaussian {
                 let squares = (0..atoms).map(|k| weight_squares(j, k) / (factors[k] * factors[k])).sum();
                 *weight = self.precision(used as f64, squares, rng)?;
             }
-            // the scale of all atoms at once, with the precisions, which one step at a time would hardly move: the laws of atoms and
+            // the scale of all atoms at once, with the precisions, which one step at a time would hardly move: the distributions of atoms and
             // weights given their precisions do not change along it, so that only the priors of the precisions have a say
             let (shape, rate) = (self.hyper.shape, self.hyper.rate);
             let pull = scales.weight.iter().sum::<f64>();

@@ -131,8 +131,8 @@ impl Likelihood for Gaussian {
         if let Some(fixed) = &self.hyper.fixed {
             return Ok(fixed.clone());
         }
-        let law = Gamma::new(self.hyper.shape, self.hyper.rate)?;
-        let mut many = |n: usize| (0..n).map(|_| law.sample(rng).max(f64::MIN_POSITIVE)).collect::<Vec<f64>>();
+        let distribution = Gamma::new(self.hyper.shape, self.hyper.rate)?;
+        let mut many = |n: usize| (0..n).map(|_| distribution.sample(rng).max(f64::MIN_POSITIVE)).collect::<Vec<f64>>();
         let sources = self.centre.sources();
         Ok(Scales { atom: many(1)[0], weight: many(sources), noise: many(sources) })
     }

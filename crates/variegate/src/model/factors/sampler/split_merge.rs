@@ -1,7 +1,7 @@
 //! Splits of an atom in two and merges of two in one, with the atoms integrated out.
 //!
 //! Two rows are drawn, whatever the state, and one atom of each. If it is the same, it is split between them: the other rows that use
-//! it are dealt one after the other, each by how well it is foretold by those that were dealt before. If they are two, they are merged
+//! it are dealt one after the other, each by how well it is predicted by those that were dealt before. If they are two, they are merged
 //! (unless a row uses both), and the chance that a split would have dealt the rows as they are weighs against it.
 
 use rand::seq::SliceRandom;

@@ -35,7 +35,7 @@ fn step<L: Likelihood + Clone>(
     subject.recover(&program, &state, &rows.locals).unwrap()
 }
 
-/// Exact draws in, one step, the same law out.
+/// Exact draws in, one step, the same distribution out.
 fn kernel_alone<L: Likelihood + Clone>(subject: &Subject<L>, draws: u64, f: Step<L>) {
     let names = subject.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -71,7 +71,7 @@ fn splits<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scales
 }
 
 fn governors<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scales>) -> Result<()> {
-    // an error in the law of concentrations is small beside their spread: many draws in a row let it add up
+    // an error in the distribution of concentrations is small beside their spread: many draws in a row let it add up
     for _ in 0..15 {
         weights::draw(course.sampler, state, &mut course.rng)?;
     }
@@ -200,7 +200,7 @@ fn chain<L: Likelihood + Clone>(
         .collect()
 }
 
-/// Two rows of one column: number of atoms, its being 1 and 2, and number of atoms that both use, against sums of compound Poisson laws.
+/// Two rows of one column: number of atoms, its being 1 and 2, and number of atoms that both use, against sums of compound Poisson distributions.
 #[test]
 fn tiny_posteriors_of_counts() {
     struct Case {

@@ -43,7 +43,7 @@ pub(super) fn draw<L: Likelihood>(sampler: &Sampler<L>, state: &mut State<L::Sca
     Ok(())
 }
 
-/// Log odds that a row of each source uses each atom, one source a row, from their law given weights and uses.
+/// Log odds that a row of each source uses each atom, one source a row, from their distribution given weights and uses.
 pub(super) fn ln_odds<S>(rows: &[u64], state: &State<S>, rng: &mut Philox) -> Result<Vec<f64>> {
     let atoms = &state.atoms;
     let mut out = Vec::with_capacity(rows.len() * atoms.len());

@@ -32,7 +32,7 @@ pub struct Subject {
     outcome: Outcome,
     title: String,
     /// Whether test functions depend on the order of components. A chain may keep to one order for thousands of sweeps, which one sweep and
-    /// the joint law do not mind, but ranks among the draws of one posterior do.
+    /// the joint distribution do not mind, but ranks among the draws of one posterior do.
     ordered: bool,
 }
 
@@ -105,8 +105,8 @@ impl Checkable for Subject {
         let layout = &self.program.layout;
         let mut point = Point { vectors: Vec::new(), alpha: Vec::new(), noise: Vec::new(), slope: Vec::new() };
         for node in &layout.nodes {
-            let law = Gamma::new(self.program.gamma.0, self.program.gamma.1)?;
-            let alpha: Vec<f64> = (0..node.prior.groups()).map(|_| law.sample(rng)).collect();
+            let distribution = Gamma::new(self.program.gamma.0, self.program.gamma.1)?;
+            let alpha: Vec<f64> = (0..node.prior.groups()).map(|_| distribution.sample(rng)).collect();
             point.vectors.extend(node.prior.spread(&alpha).iter().map(|a| normal(rng) / a.sqrt()));
             point.alpha.extend(alpha);
         }

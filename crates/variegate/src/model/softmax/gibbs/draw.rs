@@ -46,18 +46,18 @@ impl Gibbs {
         let given = LeafPrior { fixed_slope: Some(point.slope[number]), ..self.leaf };
         let at = (self.layout.units + number * outputs) * dim;
         let eta = &mut point.vectors[at..at + outputs * dim];
-        let mut law = GaussianLeaf::new(outputs, dim, &given);
-        law.mean.copy_from_slice(eta);
+        let mut distribution = GaussianLeaf::new(outputs, dim, &given);
+        distribution.mean.copy_from_slice(eta);
         let failed = broken("the Gaussian draw of an expert", tick.sweep);
-        law.update(stats, &given).map_err(&failed)?;
-        let factor = law.factor().map_err(&failed)?;
+        distribution.update(stats, &given).map_err(&failed)?;
+        let factor = distribution.factor().map_err(&failed)?;
         let mut length = 0.0;
         for q in 0..outputs {
-            let tau = Gamma::new(law.shape, law.rates[q])?.sample(rng);
+            let tau = Gamma::new(distribution.shape, distribution.rates[q])?.sample(rng);
             let eta = &mut eta[q * dim..(q + 1) * dim];
             eta.fill(0.0);
             gaussian(&factor, eta, tau.sqrt(), rng);
-            eta.iter_mut().zip(&law.mean[q * dim..]).for_each(|(e, m)| *e += m);
+            eta.iter_mut().zip(&distribution.mean[q * dim..]).for_each(|(e, m)| *e += m);
             length += tau * dot(eta, eta);
             point.noise[number * outputs + q] = tau;
         }
@@ -100,7 +100,7 @@ impl Gibbs {
             let mut failed = None;
             next.extend(node.prior.conditional(&point.vectors[places(node, self.layout.dim)], |shape, rate| {
                 match Gamma::new(shape, rate) {
-                    Ok(law) => law.sample(rng),
+                    Ok(distribution) => distribution.sample(rng),
                     Err(error) => {
                         failed = Some(error);
                         f64::NAN

@@ -72,7 +72,7 @@ fn moments_of_subclasses_agree_with_the_integrated_posterior() {
         let z = z(&draws, "weights", f, exact);
         assert!(z.abs() < 4.0, "{name}: z = {z}");
     }
-    // two classes: the log-odds have the law of a logistic regression with twice the prior variance
+    // two classes: the log-odds have the distribution of a logistic regression with twice the prior variance
     let plain = Gibbs::new(design(), &Structure::Subclasses(vec![1, 1]), classes, Coding::Full, &prior, LEAF);
     let draws = sample(&plain, &five(), 10_000, 2);
     let (mean, variance) = (1.1205808, 0.6640599);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::data::design::PanelScratch;
 use crate::dist::{Gamma, VonMisesFisher};
-use crate::model::experts::law;
+use crate::model::experts::point_prior;
 use crate::model::gated::Work;
 use crate::prior::{AngularKind, Directions, MutualAngular};
 use crate::run::{Purpose, Stream};
@@ -40,11 +40,11 @@ fn the_bound_is_below_its_estimate() {
         let program = Vb { gate_bound, ..program(3, classes, p, true) };
         let state = climb(&program, &data, 300, 3);
         let shape = &program.shape;
-        let side = |prior: &SidePrior| law::Side {
+        let side = |prior: &SidePrior| point_prior::Side {
             directions: Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa: prior.kappa, first: None }),
             size: Size::Gamma { shape: prior.shape, rate: prior.rate },
         };
-        let law = Law { experts: side(&program.experts), gates: side(&program.gates), intercept_sd: program.intercept_sd };
+        let point_prior = PointPrior { experts: side(&program.experts), gates: side(&program.gates), intercept_sd: program.intercept_sd };
         let draws = 4000;
         let points = state.q.sample(shape, draws, Stream::new(5, 0, Purpose::Predict)).unwrap();
         let (mut plain, mut weights, mut scratch, mut work) = (vec![], vec![], PanelScratch::default(), Work::default());
@@ -58,7 +58,7 @@ fn the_bound_is_below_its_estimate() {
                 let mut ln = vec![0.0; n];
                 program.design.panel(data.x.view(), &mut scratch).mul_t(&weights, gated.columns(), &mut scores);
                 gated.values(&mut scores, &y, &mut ln, &mut work);
-                ln.iter().sum::<f64>() + law.ln_density(shape, point) - ln_q(&state.q, shape, point)
+                ln.iter().sum::<f64>() + point_prior.ln_density(shape, point) - ln_q(&state.q, shape, point)
             })
             .collect();
         let mean = values.iter().sum::<f64>() / draws as f64;

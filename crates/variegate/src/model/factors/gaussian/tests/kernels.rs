@@ -1,4 +1,4 @@
-//! Exact draws in, one step, the same law out.
+//! Exact draws in, one step, the same distribution out.
 
 use super::*;
 use crate::check::invariance::{InvarianceSettings, one_step_invariance};

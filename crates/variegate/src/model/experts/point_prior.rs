@@ -1,7 +1,7 @@
 //! The prior of a point: directions that know of each other, lengths and intercepts that do not.
 //!
 //! Densities are with respect to surface measure on spheres and to the logarithm u of a length: a Gamma(α₁, α₂) length has
-//! α₁u − α₂eᵘ + const, a Gaussian vector in R^P the law Pu − e²ᵘ/(2τ²) + const of its length and a uniform direction.
+//! α₁u − α₂eᵘ + const, a Gaussian vector in R^P the distribution Pu − e²ᵘ/(2τ²) + const of its length and a uniform direction.
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -16,7 +16,7 @@ use crate::dist::{Gamma, ln_surface};
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular, Scratch};
 use crate::special::ln_gamma;
 
-/// Law of the length of a weight vector.
+/// Distribution of the length of a weight vector.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Size {
     /// Gamma with this shape and rate.
@@ -33,18 +33,18 @@ pub enum Size {
     },
 }
 
-/// Law of the weight vectors of one side: experts or gates.
+/// Distribution of the weight vectors of one side: experts or gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// Law of the directions.
+    /// Distribution of the directions.
     pub directions: Directions,
-    /// Law of each length.
+    /// Distribution of each length.
     pub size: Size,
 }
 
-/// Law of a point.
+/// Distribution of a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Law {
+pub struct PointPrior {
     /// Weights of the experts.
     pub experts: Side,
     /// Weights of the gates.
@@ -87,8 +87,8 @@ impl Size {
     }
 }
 
-impl Law {
-    /// The law that the settings ask for.
+impl PointPrior {
+    /// The distribution that the settings ask for.
     pub fn new(settings: &Settings, shape: &Shape) -> Self {
         let side = |dim: usize, kappa: Option<f64>, alpha: (f64, f64)| {
             let kappa = kappa.unwrap_or(0.5 * dim as f64);
