@@ -10,7 +10,7 @@ use variegate::diagnostics::{ess_bulk, r_hat};
 use variegate::model::experts::{ExpertsPosterior, Shape as Mixture};
 use variegate::model::gated::forces::{self, Forces};
 use variegate::model::gated::rows;
-use variegate::model::{RunSettings, family};
+use variegate::model::{Prepared, RunSettings, family};
 use variegate::run::{Draws, Piece, Report, Shape, blocks, default_block_rows};
 use variegate_io::read::{ColumnSpec, ReadOptions, read};
 
@@ -36,8 +36,8 @@ fn pass(options: &Options) -> Result<Value> {
     let train = data(options, "train")?;
     let experts = options.get("experts", 30usize)?;
     let given = json!({ "experts": experts, "inference": "map", "prior": "gaussian" });
-    let _ = family("experts")?.configure(given.as_object().context("settings")?)?.prepare(&train)?;
-    let (mut design, _) = variegate::data::Design::fit(&train.x, None, Default::default());
+    let model = family("experts")?.configure(given.as_object().context("settings")?)?;
+    let (mut design, _) = variegate::run::survey(&train, &model.questions(), None)?.design(Default::default())?;
     design.intercept = true;
     let shape = Mixture::new(experts, 2, design.kept.len(), true);
     let weights: Vec<f64> = (0..shape.vectors() * shape.dim()).map(|i| (i as f64).sin() * 0.3).collect();
@@ -83,8 +83,8 @@ fn ess(options: &Options) -> Result<Value> {
         given.insert(name.into(), value);
     }
     let model = family("experts")?.configure(&given)?;
-    let fit = model.prepare(&train)?;
-    let block_rows = RunSettings::default().plan(fit.as_ref(), &train)?.block_rows;
+    let Prepared { fit, plan, .. } = RunSettings::default().prepare(model.as_ref(), &train)?;
+    let block_rows = plan.block_rows;
     let cut = blocks(&train, block_rows);
     let shape = Shape { rows: train.rows(), cols: train.x.cols(), blocks: cut.len() as u32, block_rows };
     // each chain on one thread; on one thread in all they go one after the other, and times are those of one core

@@ -10,11 +10,12 @@ use std::time::Instant;
 use variegate::data::{Classes, Dataset, Matrix};
 use variegate::dist::Gamma;
 use variegate::linalg::dot;
+use variegate::model::Model;
 use variegate::model::factors::likelihood::Likelihood;
 use variegate::model::factors::matching::assign;
 use variegate::model::factors::sampler::{Atoms, Local, Sampler};
 use variegate::model::factors::{FactorsModel, Settings};
-use variegate::run::{Philox, Program, Purpose, Shape, Stream, Threads, Tick, blocks, default_block_rows, open01};
+use variegate::run::{Philox, Program, Purpose, Shape, Stream, Threads, Tick, blocks, default_block_rows, open01, survey};
 
 use crate::{Options, clock};
 
@@ -150,10 +151,10 @@ fn found(options: &Options) -> Result<Value> {
         let model = FactorsModel { settings: serde_json::from_value(settings)? };
         all.push(if gaussian {
             let known = normals(&mut rng);
-            search(&model.gaussian(&known.data)?.0, &known, seed, sweeps)?
+            search(&model.gaussian(&survey(&known.data, &model.questions(), None)?)?.0, &known, seed, sweeps)?
         } else {
             let known = bars(&mut rng)?;
-            search(&model.counts(&known.data)?.0, &known, seed, sweeps)?
+            search(&model.counts(&survey(&known.data, &model.questions(), None)?)?.0, &known, seed, sweeps)?
         });
     }
     Ok(json!({ "runs": all }))
@@ -212,7 +213,8 @@ fn speed(options: &Options) -> Result<Value> {
     data.sources = Some(Classes { codes: (0..n).map(|i| (i % 2) as u32).collect(), names: vec!["1".into(), "2".into()] });
     let settings =
         Settings { max_factors: Some(atoms as u64), split_merge: Some(options.get("split_merge", 20u64)?), ..Settings::default() };
-    let (sampler, _) = FactorsModel { settings }.counts(&data)?;
+    let model = FactorsModel { settings };
+    let (sampler, _) = model.counts(&survey(&data, &model.questions(), None)?)?;
     let block_rows = default_block_rows(width);
     let cut = blocks(&data, block_rows);
     let shape = Shape { rows: n, cols: width, blocks: cut.len() as u32, block_rows };

@@ -16,7 +16,7 @@ pub fn run(options: &Options) -> Result<Value> {
     let model = family("logistic")?.configure(&Map::new())?;
     let request = json!({ "columns": columns }).as_object().cloned().unwrap_or_default();
     let data = model.simulate(rows, &request, 1)?.data;
-    let fit = model.prepare(&data)?;
+    let fit = variegate::model::RunSettings::default().prepare(model.as_ref(), &data)?.fit;
     let block_rows = default_block_rows(columns);
     let blocks = blocks(&data, block_rows);
     let shape = Shape { rows, cols: columns, blocks: blocks.len() as u32, block_rows };

@@ -34,7 +34,7 @@ pub fn run(options: &Options) -> Result<Value> {
     let model = family("softmax")?.configure(settings.as_object().context("settings")?)?;
     let request = json!({ "columns": columns, "classes": classes });
     let data = model.simulate(rows, request.as_object().context("request")?, 1)?.data;
-    let fit = model.prepare(&data)?;
+    let fit = variegate::model::RunSettings::default().prepare(model.as_ref(), &data)?.fit;
     let block_rows = default_block_rows(columns);
     let blocks = blocks(&data, block_rows);
     let shape = Shape { rows, cols: columns, blocks: blocks.len() as u32, block_rows };

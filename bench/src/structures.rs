@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
 use variegate::data::{Dataset, Target};
-use variegate::model::{Posterior, RunSettings, family};
+use variegate::model::{Posterior, Prepared, RunSettings, family};
 use variegate::run::{Memory, Unobserved, drive};
 use variegate_io::read::{ColumnSpec, ReadOptions, read};
 
@@ -64,9 +64,8 @@ pub fn run(options: &Options) -> Result<Value> {
         rows.iter().for_each(|r| is_train[*r] = true);
         let rest: Vec<usize> = (0..data.rows()).filter(|r| !is_train[*r]).collect();
         let (train, test) = (data.subset(rows), data.subset(&rest));
-        let run = RunSettings { seed: number as u64, threads: options.get("threads", 0usize)?, ..RunSettings::default() };
-        let fit = model.prepare(&train)?;
-        let plan = run.plan(fit.as_ref(), &train)?;
+        let run = RunSettings::default().seed(number as u64).threads(options.get("threads", 0usize)?);
+        let Prepared { fit, plan, .. } = run.prepare(model.as_ref(), &train)?;
         let mut kept = Memory::default();
         let begin = Instant::now();
         drive(fit.program(), &train, &plan, run.pace(), &mut kept, &mut Unobserved)?;
@@ -82,7 +81,7 @@ pub fn run(options: &Options) -> Result<Value> {
             }
             row.insert("test".into(), judge(candidate.as_ref(), &test)?);
             let facts = candidate.summary();
-            row.insert("sweeps".into(), json!(facts.facts.iter().find(|f| f.0 == "sweeps").map(|f| f.1.parse::<f64>().unwrap_or(0.0))));
+            row.insert("sweeps".into(), json!(facts.fact("sweeps").map(|f| f.as_json())));
             row.insert("converged".into(), json!(facts.converged));
             table.push(Value::Object(row));
         }

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use variegate::Error;
+use variegate::answer::Posterior;
 use variegate::data::Dataset;
-use variegate::model::{self, Fit, Posterior};
+use variegate::model::{self, Fit};
 use variegate::run::{Ending, Pace, Piece, drive};
 use variegate_io::run_dir::RunDir;
 
@@ -20,7 +20,7 @@ pub struct Outcome {
 }
 
 /// Runs a fit to its end or until Ctrl-C; everything it does is kept in the run directory.
-pub fn train(run: &mut RunDir, fit: &dyn Fit, data: &Dataset<'_>, pace: Pace, quiet: bool) -> Result<Outcome> {
+pub fn train(run: &mut RunDir, fit: &Fit, data: &Dataset<'_>, pace: Pace, quiet: bool) -> Result<Outcome> {
     let begin = Instant::now();
     let plan = run.record().plan;
     let name = run.record().family.clone();
@@ -30,7 +30,7 @@ pub fn train(run: &mut RunDir, fit: &dyn Fit, data: &Dataset<'_>, pace: Pace, qu
 }
 
 /// The model of a run, bound to the schema of its data.
-pub fn reopen(run: &RunDir) -> Result<Box<dyn Fit>> {
+pub fn reopen(run: &RunDir) -> Result<Fit> {
     let record = run.record();
     let place = || format!("`{}` cannot be used by this version of variegate", run.path().display());
     let model = model::family(&record.family).and_then(|f| f.configure(&record.model)).with_context(place)?;
@@ -40,28 +40,21 @@ pub fn reopen(run: &RunDir) -> Result<Box<dyn Fit>> {
 /// The posterior, from all that a run has kept; the error of a run that has nothing to show yet says so.
 pub fn posterior(run: &RunDir) -> Result<Box<dyn Posterior>> {
     let fit = reopen(run)?;
-    Ok(fit.posterior(&pieces(run)?)?)
+    Ok(fit.posterior(&begun(run)?)?)
 }
 
 /// The posterior of every structure that a run has compared, in the order of its selection; empty if there is one alone.
 pub fn candidates(run: &RunDir) -> Result<Vec<Box<dyn Posterior>>> {
-    Ok(reopen(run)?.candidates(&pieces(run)?)?)
+    Ok(reopen(run)?.candidates(&begun(run)?)?)
 }
 
-/// Everything that was kept of every chain that has begun.
-fn pieces(run: &RunDir) -> Result<Vec<Piece>> {
-    let status = run.status();
-    let draws = run.draws()?;
-    let trace = run.trace()?;
-    let mut all = Vec::new();
-    for ((chain, draws), trace) in status.chains.iter().zip(draws).zip(trace) {
-        let Some(checkpoint) = run.checkpoint(chain.chain)? else { continue };
-        all.push(Piece { chain: chain.chain, sweeps: chain.sweeps, draws, trace, checkpoint, finished: chain.finished });
+/// Everything that was kept; an error if nothing was.
+fn begun(run: &RunDir) -> Result<Vec<Piece>> {
+    let pieces = run.pieces()?;
+    if pieces.is_empty() {
+        anyhow::bail!("the run was stopped before its first checkpoint: resume it");
     }
-    if all.is_empty() {
-        return Err(Error::Unfit("the run was stopped before its first checkpoint: resume it".into()).into());
-    }
-    Ok(all)
+    Ok(pieces)
 }
 
 /// The first of `runs/NAME-1`, `runs/NAME-2`, … that is free.

@@ -147,17 +147,17 @@ fn unfinished(desk: &Desk, data: &variegate::data::Dataset<'_>) {
     use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
     let given = serde_json::json!({ "n_chains": 2, "n_draws": 30000 });
     let model = variegate::model::family("logistic").unwrap().configure(given.as_object().unwrap()).unwrap();
-    let fit = model.prepare(data).unwrap();
-    let plan = variegate::model::RunSettings::default().plan(fit.as_ref(), data).unwrap();
+    let variegate::model::Prepared { fit, plan, fingerprint } =
+        variegate::model::RunSettings::default().prepare(model.as_ref(), data).unwrap();
     let reference = DataReference {
         path: Some(desk.path("d.csv")),
         given: Some("d.csv".into()),
         reader: serde_json::json!({ "target": { "columns": ["label"] } }),
-        fingerprint: data.fingerprint(),
         rows: data.rows() as u64,
         columns: data.x.cols() as u64,
+        ..DataReference::of(fingerprint)
     };
-    let record = RunRecord::new("logistic", fit.program().name(), model.settings(), plan, reference, fit.schema().unwrap());
+    let record = RunRecord::new("logistic", fit.program().name(), model.settings(), plan, reference, fit.schema().to_vec());
     let mut run = RunDir::create(desk.path("runs/a"), &record, false).unwrap();
     let mut stop = |_: &[ChainProgress]| Next::Stop;
     drive(fit.program(), data, &plan, Default::default(), &mut run, &mut stop).unwrap();

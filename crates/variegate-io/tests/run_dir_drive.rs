@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use std::time::Duration;
-use variegate::model::{RunSettings, family, fit};
+use variegate::model::{Prepared, RunSettings, family, fit};
 use variegate::run::{ChainProgress, Ending, Memory, Next, Unobserved, drive};
 use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 
@@ -12,14 +12,13 @@ fn a_stopped_fit_goes_on_from_the_folder_to_the_same_bits() {
     let settings = json!({"n_chains": 2, "n_warmup": 100, "n_draws": 1500});
     let model = family("logistic").unwrap().configure(settings.as_object().unwrap()).unwrap();
     let data = model.simulate(1000, &serde_json::Map::new(), 3).unwrap().data;
-    let run = RunSettings { seed: 9, threads: 2, commit_every: Duration::ZERO, ..RunSettings::default() };
+    let run = RunSettings::default().seed(9).threads(2).commit_every(Duration::ZERO);
     let whole = fit(model.as_ref(), &data, &run, &mut Unobserved).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
-    let bound = model.prepare(&data).unwrap();
-    let plan = run.plan(bound.as_ref(), &data).unwrap();
+    let Prepared { fit: bound, plan, .. } = run.prepare(model.as_ref(), &data).unwrap();
     let reference = DataReference { rows: data.rows() as u64, ..DataReference::default() };
-    let schema = bound.schema().unwrap();
+    let schema = bound.schema().to_vec();
     let record = RunRecord::new("logistic", bound.program().name(), model.settings(), plan, reference, schema);
 
     let mut storage = RunDir::create(folder.path(), &record, false).unwrap();

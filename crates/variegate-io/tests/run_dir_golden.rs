@@ -25,6 +25,7 @@ fn record() -> RunRecord {
             given: Some("train.csv".into()),
             reader: json!({"format": "csv", "target": "y"}),
             fingerprint: 0x0123_4567_89ab_cdef,
+            fingerprint_version: None,
             rows: 100,
             columns: 3,
         },

@@ -59,7 +59,7 @@ pub fn fit(
         sources: sources.map(classes).transpose()?,
         weights: weights.map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?,
     };
-    let run = RunSettings { seed, threads, block_rows, ..RunSettings::default() };
+    let run = RunSettings::default().seed(seed).threads(threads).block_rows(block_rows);
     let mut watch = Watch::new(progress);
     let outcome = py.detach(|| match &out {
         None => fit_in_memory(model.as_ref(), &data, &run, &mut watch).map_err(FolderError::Other),

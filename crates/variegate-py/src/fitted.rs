@@ -5,8 +5,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::OnceLock;
+use variegate::answer::{Figure, HeldOutEffort, Posterior, Summary};
 use variegate::data::{DataError, Dataset, Matrix, Target};
-use variegate::model::{self, HeldOutEffort, Posterior, Summary};
+use variegate::model;
 use variegate::run::Report;
 use variegate::score::completion;
 
@@ -253,13 +254,17 @@ impl FittedModel {
         Ok(Some(out))
     }
 
-    /// What was found: `facts` (pairs), `headings`, `rows` (name and numbers), `converged`, `notes`.
+    /// What was found: `facts` (name, value and remark), `tables` (name, headings, rows of a name and numbers), `converged`, `notes`.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let summary = py.detach(|| self.summary.get_or_init(|| self.posterior.summary()));
         let out = PyDict::new(py);
-        out.set_item("facts", summary.facts.clone())?;
-        out.set_item("headings", summary.headings.clone())?;
-        out.set_item("rows", summary.rows.clone())?;
+        let facts = PyList::empty(py);
+        for fact in &summary.facts {
+            facts.append((&fact.name, figure(py, &fact.value)?, &fact.remark, fact.value.to_string()))?;
+        }
+        out.set_item("facts", facts)?;
+        let tables = summary.tables.iter().map(|t| (t.name.clone(), t.headings().map(String::from).collect(), t.rows.clone()));
+        out.set_item("tables", tables.collect::<Vec<(String, Vec<String>, Vec<(String, Vec<f64>)>)>>())?;
         out.set_item("converged", summary.converged)?;
         out.set_item("notes", summary.notes.clone())?;
         Ok(out)
@@ -269,7 +274,16 @@ impl FittedModel {
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for a in py.detach(|| self.posterior.arrays()) {
-            out.set_item(a.name, array(py, &a.shape, a.values)?)?;
+            out.set_item(a.name, array(py, &a.shape(), a.values)?)?;
+        }
+        Ok(out)
+    }
+
+    /// Dimensions of the named arrays: for each array a list of pairs of a name and of the labels along it, empty where entries are counted.
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for a in py.detach(|| self.posterior.arrays()) {
+            out.set_item(a.name, a.dims.into_iter().map(|d| (d.name, d.labels)).collect::<Vec<_>>())?;
         }
         Ok(out)
     }
@@ -340,6 +354,22 @@ fn with_target<'a>(x: Matrix<'a>, y: Option<Outcomes<'_>>) -> PyResult<Dataset<'
         return Err(PyValueError::new_err("a class of `y` has no name"));
     }
     Ok(data.with_target(target))
+}
+
+/// A figure as a number, a dictionary of numbers, or a text.
+fn figure<'py>(py: Python<'py>, figure: &Figure) -> PyResult<Bound<'py, PyAny>> {
+    let numbers = |all: &[(String, f64)]| -> PyResult<Bound<'py, PyAny>> {
+        let out = PyDict::new(py);
+        all.iter().try_for_each(|(name, x)| out.set_item(name, x))?;
+        Ok(out.into_any())
+    };
+    Ok(match figure {
+        Figure::Count(n) => n.into_pyobject(py)?.into_any(),
+        Figure::Number(x) => x.into_pyobject(py)?.into_any(),
+        Figure::Estimate { mean, sd } => numbers(&[("mean".into(), *mean), ("sd".into(), *sd)])?,
+        Figure::Numbers(all) | Figure::Shares(all) => numbers(all)?,
+        other => other.to_string().into_pyobject(py)?.into_any(),
+    })
 }
 
 /// A NumPy array that takes over the values.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use variegate::data::Dataset;
-use variegate::model::{Fit, Model, Posterior, RunSettings, family};
+use variegate::model::{Fit, Model, Posterior, Prepared, RunSettings, family};
 use variegate::run::{Observer, Plan, drive};
 use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
 
@@ -35,21 +35,15 @@ pub fn fit_in(
     free_seed: bool,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Outcome, FolderError> {
-    let fit = model.prepare(data)?;
-    let mut plan = run.plan(fit.as_ref(), data)?;
-    let reference = DataReference {
-        fingerprint: data.fingerprint(),
-        rows: data.rows() as u64,
-        columns: data.x.cols() as u64,
-        ..DataReference::default()
-    };
-    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), plan, reference, fit.schema()?);
+    let Prepared { fit, mut plan, fingerprint } = run.prepare(model, data)?;
+    let reference = DataReference { rows: data.rows() as u64, columns: data.x.cols() as u64, ..DataReference::of(fingerprint) };
+    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), plan, reference, fit.schema().to_vec());
     let mut folder = match RunDir::read(path) {
         Ok(found) => {
             if free_seed {
                 plan.seed = found.record().plan.seed;
             }
-            if let Some(difference) = difference(found.record(), &record, &plan) {
+            if let Some(difference) = difference(found.record(), &record, &plan, data) {
                 return Err(FolderError::Taken(format!(
                     "`{}` holds another run ({difference}): choose another `out`, or remove that folder",
                     path.display()
@@ -61,7 +55,7 @@ pub fn fit_in(
         Err(error) => return Err(error.into()),
     };
     drive(fit.program(), data, &plan, run.pace(), &mut folder, observer)?;
-    Ok(outcome(fit.as_ref(), &folder, fit.warnings().to_vec())?)
+    Ok(outcome(&fit, &folder, fit.warnings().to_vec())?)
 }
 
 /// What was fitted in a folder, and with which settings.
@@ -69,18 +63,18 @@ pub fn read(path: &Path) -> std::result::Result<(RunRecord, Outcome), variegate:
     let folder = RunDir::read(path)?;
     let record = folder.record().clone();
     let fit = family(&record.family)?.configure(&record.model)?.reopen(&record.schema)?;
-    let outcome = outcome(fit.as_ref(), &folder, Vec::new())?;
+    let outcome = outcome(&fit, &folder, Vec::new())?;
     Ok((record, outcome))
 }
 
-fn outcome(fit: &dyn Fit, folder: &RunDir, warnings: Vec<String>) -> std::result::Result<Outcome, variegate::Error> {
+fn outcome(fit: &Fit, folder: &RunDir, warnings: Vec<String>) -> std::result::Result<Outcome, variegate::Error> {
     let pieces = folder.pieces()?;
     let posterior: Box<dyn Posterior> = fit.posterior(&pieces)?;
     Ok(Outcome { posterior, traces: pieces.iter().map(|p| trace_of(&p.trace)).collect(), seed: folder.record().plan.seed, warnings })
 }
 
 /// The first thing in which a run differs from what is asked for.
-fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan) -> Option<String> {
+fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, data: &Dataset<'_>) -> Option<String> {
     if found.family != asked.family || found.program != asked.program {
         return Some(format!("a `{}` fit", found.family));
     }
@@ -96,5 +90,5 @@ fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan) -> Option<Strin
     if found.plan != *plan {
         return Some("it is planned otherwise, for example in its `block_rows`".into());
     }
-    (found.data.fingerprint != asked.data.fingerprint).then(|| "of other data".into())
+    (!found.data.is_of(data)).then(|| "of other data".into())
 }

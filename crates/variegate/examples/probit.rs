@@ -8,18 +8,19 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use variegate::answer::{
+    Answers, ClassProbabilities, Dim, DrawTable, KeptDraws, NamedArray, Origin, Posterior, PredictClasses, Summary, check_prediction_rows,
+    choose_method, for_panels,
+};
 use variegate::check::{CheckReport, Checkable, Effort, Installed, Progress, check};
 use variegate::data::design::PanelScratch;
-use variegate::data::{Classes, DataError, Dataset, Design, Matrix, Needs, Scaling, Target, TargetKind};
-use variegate::diagnostics::{convergence, summarise};
+use variegate::data::{Classes, Dataset, Design, Matrix, Needs, Questions, Scaling, Survey, Target, TargetKind};
 use variegate::dist::TruncatedNormal;
 use variegate::linalg::{Cholesky, dot};
-use variegate::model::{
-    ClassProbabilities, Family, Fit, Kind, Model, NamedArray, Origin, Posterior, SAMPLING, Setting, Simulation, Summary, as_map,
-    check_prediction_rows, choose_method, defaults, for_panels, resolve,
-};
-use variegate::run::{AnyProgram, Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
+use variegate::model::{Family, Fit, Kind, Model, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use variegate::run::{Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
 use variegate::special::{ln_norm_cdf, norm_cdf};
 use variegate::{Error, Result, merge_fields};
 
@@ -220,24 +221,25 @@ impl Model for ProbitModel {
         as_map(&self.settings)
     }
 
-    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        data.check(Needs::target(TargetKind::Classes))?;
-        let Target::Classes(classes) = &data.target else { return Err(DataError::NoTarget.into()) };
-        if classes.names.len() != 2 {
-            return Err(Error::Unfit(format!("probit separates two classes, but the target has {}", classes.names.len())));
-        }
-        if data.weights.is_some() {
-            return Err(Error::Unfit("probit takes no row weights: repeat the rows instead".into()));
-        }
-        let scaling = Scaling { center: true, scale: true, intercept: true, drop_constant: true };
-        let (design, dropped) = Design::fit(&data.x, None, scaling);
-        let warnings = dropped.iter().map(|&j| format!("left out the constant column {}", data.column_name(j))).collect();
-        let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), design };
-        Ok(Box::new(ProbitFit::new(&self.settings, schema, warnings)))
+    fn questions(&self) -> Questions {
+        Questions::needing(Needs::target(TargetKind::Classes)).with_columns()
     }
 
-    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
-        Ok(Box::new(ProbitFit::new(&self.settings, state::unseal("probit schema", schema)?, Vec::new())))
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        let header = survey.header();
+        if header.classes().len() != 2 {
+            return Err(Error::Unfit(format!("probit separates two classes, but the target has {}", header.classes().len())));
+        }
+        if header.weighted {
+            return Err(Error::Unfit("probit takes no row weights: repeat the rows instead".into()));
+        }
+        let (design, dropped) = survey.design(Scaling::default())?;
+        let warnings = survey.column_warnings(&dropped, true);
+        self.bind(Schema { columns: header.columns.clone(), classes: header.classes().to_vec(), design }, warnings)
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        self.bind(state::unseal("probit schema", schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -293,56 +295,18 @@ fn simulate_rows(weights: &[f64], rows: usize, rng: &mut Philox) -> Dataset<'sta
     data
 }
 
-struct ProbitFit {
-    settings: Settings,
-    schema: Schema,
-    program: Gibbs,
-    warnings: Vec<String>,
-}
-
-impl ProbitFit {
-    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
-        let program = Gibbs { design: schema.design.clone(), precision: settings.prior_precision };
-        Self { settings: settings.clone(), schema, program, warnings }
-    }
-}
-
-impl Fit for ProbitFit {
-    fn program(&self) -> &dyn AnyProgram {
-        &self.program
-    }
-
-    fn chains(&self) -> u32 {
-        self.settings.n_chains
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule::Sample { warm_up: self.settings.n_warmup, draws: self.settings.n_draws, thin: self.settings.thin }
-    }
-
-    fn schema(&self) -> Result<Vec<u8>> {
-        Ok(state::seal("probit schema", &self.schema)?)
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
-        let dim = self.schema.design.dim();
-        let mut out = ProbitPosterior { schema: self.schema.clone(), lengths: Vec::new(), weights: Vec::new() };
-        for chain in chains.iter().filter(|c| c.draws.count > 0) {
-            let table = &chain.draws.scalars;
-            let Some((at, _)) = table.find("weights").filter(|found| found.1 == dim) else {
-                return Err(Error::Unfit("the draws belong to another model".into()));
-            };
-            out.lengths.push(table.rows());
-            out.weights.extend(table.values.chunks_exact(table.width()).flat_map(|row| &row[at..at + dim]));
-        }
-        if out.lengths.is_empty() {
-            return Err(Error::Unfit("the run has no draws yet: resume it".into()));
-        }
-        Ok(Box::new(out))
+impl ProbitModel {
+    fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let s = &self.settings;
+        let program = Gibbs { design: schema.design.clone(), precision: s.prior_precision };
+        let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
+        let sealed = state::seal("probit schema", &schema)?;
+        let read = move |chains: &[Piece]| {
+            let draws = KeptDraws::of(chains)?;
+            let weights = draws.vectors("weights", schema.design.dim())?;
+            Ok(Box::new(ProbitPosterior { schema: schema.clone(), lengths: draws.lengths(), weights }) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(Arc::new(program), s.n_chains, schedule, sealed, warnings, read))
     }
 }
 
@@ -357,9 +321,9 @@ struct ProbitPosterior {
     weights: Vec<f64>,
 }
 
-impl Posterior for ProbitPosterior {
-    fn origin(&self) -> Origin<'_> {
-        Origin { family: "probit", columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
+impl PredictClasses for ProbitPosterior {
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
     }
 
     fn methods(&self) -> &'static [&'static str] {
@@ -368,7 +332,7 @@ impl Posterior for ProbitPosterior {
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
         choose_method(method, METHODS)?;
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
         let design = &self.schema.design;
         let draws: usize = self.lengths.iter().sum();
         let mut probability = vec![0.0; 2 * data.rows()];
@@ -385,31 +349,37 @@ impl Posterior for ProbitPosterior {
         });
         Ok(ClassProbabilities { probability, deviation: None })
     }
+}
+
+impl Posterior for ProbitPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: "probit", columns: &self.schema.columns, width: self.schema.design.raw_cols, sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        Answers::none().classes(self)
+    }
 
     fn summary(&self) -> Summary {
         let dim = self.schema.design.dim();
-        let mut summary = Summary { headings: ["mean", "sd", "ESS bulk", "R-hat"].map(String::from).to_vec(), ..Summary::default() };
-        let mut checked = Vec::new();
-        for j in 0..dim {
-            let name =
-                self.schema.design.kept.get(j).map_or("(intercept)".to_string(), |&c| {
-                    self.schema.columns.get(c as usize).cloned().unwrap_or_else(|| format!("x{c}"))
-                });
-            let mut column = self.weights.iter().skip(j).step_by(dim).copied();
-            let chains: Vec<Vec<f64>> = self.lengths.iter().map(|&n| column.by_ref().take(n).collect()).collect();
-            let s = summarise(&chains);
-            summary.rows.push((name.clone(), vec![s.mean, s.sd, s.ess_bulk, s.r_hat]));
-            checked.push((name, s));
+        let mut table = DrawTable::new("coefficients", &self.lengths);
+        let names = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
+        for (j, name) in names.enumerate() {
+            table.row(name, &self.weights.iter().skip(j).step_by(dim).copied().collect::<Vec<f64>>());
         }
-        let verdict = convergence(checked.iter().map(|(n, s)| (n.as_str(), s)), self.lengths.len());
-        summary.converged = verdict.converged;
-        summary.notes = verdict.sentences;
-        summary
+        let (table, verdict) = table.finish();
+        Summary {
+            facts: DrawTable::facts(&self.lengths).into(),
+            tables: vec![table],
+            converged: verdict.converged,
+            notes: verdict.sentences,
+        }
     }
 
     fn arrays(&self) -> Vec<NamedArray> {
         let dim = self.schema.design.dim();
-        vec![NamedArray { name: "weights", shape: vec![self.weights.len() / dim, dim], values: self.weights.clone() }]
+        let dims = vec![Dim::counted("draw", self.weights.len() / dim), Dim::counted("weight", dim)];
+        vec![NamedArray::new("weights_draws", dims, self.weights.clone()), NamedArray::chain_lengths(&self.lengths)]
     }
 
     fn save(&self) -> Result<Vec<u8>> {
@@ -469,11 +439,11 @@ fn main() -> Result<()> {
     let given: Map<String, Value> = [("n_draws".to_string(), json!(3000))].into_iter().collect();
     let model = Probit.configure(&given)?;
     let simulated = model.simulate(1000, &Map::new(), 1)?;
-    let fitted = fit(model.as_ref(), &simulated.data, &RunSettings { seed: 2, ..RunSettings::default() }, &mut Unobserved)?;
+    let fitted = fit(model.as_ref(), &simulated.data, &RunSettings::default().seed(2), &mut Unobserved)?;
     println!("truth: {}", Value::Object(simulated.truth));
     let summary = fitted.posterior.summary();
-    for (name, numbers) in &summary.rows {
-        println!("{name:>12}  mean {:>7.3}  sd {:.3}  R-hat {:.3}", numbers[0], numbers[1], numbers[3]);
+    for (name, numbers) in summary.rows() {
+        println!("{name:>12}  mean {:>7.3}  sd {:.3}  R-hat {:.3}", numbers[0], numbers[1], numbers[6]);
     }
     println!("{}", summary.notes.join("\n"));
     for report in model.check(&Effort::quick(), 3, &mut |_| {})? {
@@ -501,7 +471,7 @@ mod tests {
         let model = Probit.configure(&given).unwrap();
         let data = model.simulate(700, &Map::new(), 1).unwrap().data;
         let draws = |threads| {
-            let run = RunSettings { threads, block_rows: Some(64), ..RunSettings::default() };
+            let run = RunSettings::default().threads(threads).block_rows(64);
             let kept = fit(model.as_ref(), &data, &run, &mut Unobserved).unwrap().kept;
             kept.chains.iter().flat_map(|c| c.draws.scalars.values.iter().map(|v| v.to_bits())).collect::<Vec<_>>()
         };

@@ -4,6 +4,7 @@
 //! [`data`] checks and holds rows, a [`model`] turns settings and data into a program, [`run`] drives the program over blocks of
 //! rows, and what comes out is a posterior that predicts and summarises.
 
+pub mod answer;
 pub mod check;
 pub mod data;
 pub mod diagnostics;

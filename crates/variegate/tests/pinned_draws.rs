@@ -243,7 +243,7 @@ fn run(case: &Case) -> Vec<(String, Vec<f64>)> {
     let Value::Object(settings) = &case.settings else { return Vec::new() };
     let settings: Map<String, Value> = settings.clone();
     let model = family(case.family).unwrap().configure(&settings).unwrap_or_else(|e| panic!("{}: {e}", case.name));
-    let run = RunSettings { seed: 11, threads: 2, block_rows: case.block_rows, ..RunSettings::default() };
+    let run = RunSettings::default().seed(11).threads(2).block_rows(case.block_rows);
     let fitted = fit(model.as_ref(), &case.data, &run, &mut Unobserved).unwrap_or_else(|e| panic!("{}: {e}", case.name));
     let mut out = Vec::new();
     for chain in &fitted.kept.chains {
@@ -261,7 +261,7 @@ fn run(case: &Case) -> Vec<(String, Vec<f64>)> {
 }
 
 /// What the fit says of its rows.
-fn answer(posterior: &dyn variegate::model::Posterior, data: &Dataset<'_>) -> Vec<f64> {
+fn answer(posterior: &dyn variegate::answer::Posterior, data: &Dataset<'_>) -> Vec<f64> {
     if !posterior.predicts() {
         return posterior.transform(data).unwrap().values;
     }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use variegate::answer::{HeldOutEffort, Posterior, SummaryTable};
 use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target};
-use variegate::model::{FAMILIES, Family, HeldOutEffort, Kind, Posterior, RunSettings, Setting, fit};
+use variegate::model::{FAMILIES, Family, Kind, RunSettings, Setting, fit};
 use variegate::run::{Philox, Purpose, Stream, Unobserved};
 
 /// Tables that could be fitted, so that a test in which everything is refused does not pass for one.
@@ -289,12 +290,8 @@ fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
     if model.target().is_none() && chance(rng, 0.7) {
         count(&mut data);
     }
-    let run = RunSettings {
-        seed: rng.next_u64(),
-        threads: 1,
-        block_rows: pick(rng, &[None, Some(0), Some(1), Some(3)]),
-        ..RunSettings::default()
-    };
+    let seed = rng.next_u64();
+    let run = RunSettings::default().seed(seed).threads(1).block_rows(pick(rng, &[None, Some(0), Some(1), Some(3)]));
     let fitted = match fit(model.as_ref(), &data, &run, &mut Unobserved) {
         Ok(fitted) => fitted,
         Err(error) => return readable(&error),
@@ -302,7 +299,8 @@ fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
     FITTED.fetch_add(1, Ordering::Relaxed);
     let posterior = fitted.posterior;
     let summary = posterior.summary();
-    if summary.rows.iter().any(|r| r.1.len() != summary.headings.len()) || summary.notes.is_empty() {
+    let torn = |t: &SummaryTable| t.rows.iter().any(|r| r.1.len() != t.columns.len());
+    if summary.tables.iter().any(torn) || summary.notes.is_empty() {
         return Err("a summary that is not whole".into());
     }
     let again = family.load(&posterior.save().map_err(|e| e.to_string())?).map_err(|e| format!("does not load: {e}"))?;

@@ -257,7 +257,7 @@ fn warnings(all: &[Tried]) -> Vec<String> {
             ));
         }
     }
-    if let Some(other) = all.iter().find(|t| t.run.record().data.fingerprint != first.run.record().data.fingerprint) {
+    if let Some(other) = all.iter().find(|t| t.run.record().data.differs(&first.run.record().data)) {
         warnings.push(format!(
             "{} and {} were fitted to different data: their bounds can be compared only if the rows and their targets are the same",
             first.path.display(),

@@ -4,8 +4,9 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use variegate::answer::Posterior;
 use variegate::data::TargetKind;
-use variegate::model::{Family, Posterior, RunSettings};
+use variegate::model::{Family, Prepared, RunSettings};
 use variegate::run::{Ending, Pace};
 use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
@@ -147,22 +148,20 @@ impl Request {
             model = self.family.configure(&self.settings)?;
             journal = Some(chosen.journal);
         }
-        let fit = model.prepare(&data)?;
+        let settings = RunSettings::default().seed(self.seed).threads(self.pace.threads).block_rows(self.block_rows);
+        let Prepared { fit, plan, fingerprint } = settings.commit_every(self.pace.commit_every).prepare(model.as_ref(), &data)?;
         for warning in fit.warnings() {
             say(Tone::Warning, warning);
         }
-        let settings =
-            RunSettings { seed: self.seed, threads: self.pace.threads, block_rows: self.block_rows, commit_every: self.pace.commit_every };
-        let plan = settings.plan(fit.as_ref(), &data)?;
         let reference = DataReference {
             path: Some(files::absolute(&self.data)?),
             given: Some(self.data.clone()),
             reader: serde_json::to_value(&reader)?,
-            fingerprint: data.fingerprint(),
             rows: data.rows() as u64,
             columns: data.x.cols() as u64,
+            ..DataReference::of(fingerprint)
         };
-        let record = RunRecord::new(self.family.name(), fit.program().name(), model.settings(), plan, reference, fit.schema()?);
+        let record = RunRecord::new(self.family.name(), fit.program().name(), model.settings(), plan, reference, fit.schema().to_vec());
         let mut run = RunDir::create(&self.out, &record, self.force)?;
         if let Some(journal) = journal {
             journal.settle(&self.out)?;
@@ -170,7 +169,7 @@ impl Request {
         if !self.quiet {
             eprintln!("fitting {} into {}, seed {}", self.family.name(), self.out.display(), self.seed);
         }
-        let outcome = training::train(&mut run, fit.as_ref(), &data, self.pace, self.quiet)?;
+        let outcome = training::train(&mut run, &fit, &data, self.pace, self.quiet)?;
         let warnings = fit.warnings().to_vec();
         finish(run, outcome, warnings)
     }
@@ -244,8 +243,8 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     } else if let Some(found) = &found {
         let structures = selection::short(selection.as_ref(), &path.to_string());
         output::to_stdout(&(structures + &summary::table(found, Some(SHORT))))?;
-        if !quiet && found.rows.len() > SHORT {
-            eprintln!("… and {} more rows: variegate summary {path}", found.rows.len() - SHORT);
+        if !quiet && found.rows().len() > SHORT {
+            eprintln!("… and {} more rows: variegate summary {path}", found.rows().len() - SHORT);
         }
     }
     if stopped {

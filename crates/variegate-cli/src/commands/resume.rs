@@ -66,13 +66,13 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if !quiet {
         eprintln!("resuming {} after {}", folder.display(), summary::progress(&run));
     }
-    let outcome = training::train(&mut run, fit.as_ref(), &data, options::pace_of(matches), quiet)?;
+    let outcome = training::train(&mut run, &fit, &data, options::pace_of(matches), quiet)?;
     fit::report(&fit::finish(run, outcome, Vec::new())?, json, quiet)
 }
 
 /// Refuses data that are not those of the run.
 fn compare(data: &Dataset<'_>, path: &Path, recorded: &DataReference, given: bool) -> Result<()> {
-    if data.fingerprint() == recorded.fingerprint {
+    if recorded.is_of(data) {
         return Ok(());
     }
     let (rows, columns) = (data.rows() as u64, data.x.cols() as u64);

@@ -78,7 +78,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let opened = Opened::of(matches, "scores")?;
     let posterior = opened.posterior.as_ref();
-    if posterior.counts() == Some(false) && options::flag(matches, "completion") {
+    let real = posterior.answers().density.is_some_and(|d| !d.counts());
+    if real && options::flag(matches, "completion") {
         let text = "--completion splits counts in halves, but this run was fitted to real numbers: score it with --perplexity";
         return Err(Usage(text.into()).into());
     }
@@ -91,7 +92,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     } else {
         let number = |name: &str| matches.get_one::<u64>(name).map_or(1, |&n| n as usize);
         let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws: number("draws") };
-        let note = if posterior.counts() == Some(false) { DENSITY } else { BAG };
+        let note = if real { DENSITY } else { BAG };
         Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)? }
     };
     let groups = groups(&data);

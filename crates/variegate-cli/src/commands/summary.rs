@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use variegate::model::{Selection, Summary};
+use variegate::answer::{Selection, Summary, SummaryTable};
 use variegate_io::run_dir::{RunDir, Status};
 
 use crate::exit::Exit;
@@ -64,7 +64,7 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
     let settings: Vec<String> = record.model.iter().map(|(name, value)| format!("{name}={}", options::shown(value))).collect();
     facts.push(("settings".into(), format!("seed={}, {}", record.plan.seed, settings.join(", "))));
     if let Ok((found, _)) = found {
-        facts.extend(found.facts.clone());
+        facts.extend(found.facts.iter().map(|f| (f.name.clone(), f.to_string())));
     }
     let wide = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0) + 2;
     let mut text = String::new();
@@ -97,16 +97,19 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
     text
 }
 
-/// The table of what was found, at most `rows` of it.
+/// The tables of what was found; at most `rows` of the main one, which then stands alone.
 pub fn table(found: &Summary, rows: Option<usize>) -> String {
-    if found.rows.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(std::iter::once("").chain(found.headings.iter().map(String::as_str)));
-    for (name, values) in found.rows.iter().take(rows.unwrap_or(usize::MAX)) {
-        table.row(std::iter::once(name.clone()).chain(values.iter().map(|v| tables::number(*v))));
-    }
-    table.render(tables::stdout_width())
+    let shown = if rows.is_some() { 1 } else { usize::MAX };
+    let filled = found.tables.iter().filter(|t| !t.rows.is_empty()).take(shown);
+    let render = |(number, of): (usize, &SummaryTable)| {
+        let name = if number == 0 { "" } else { of.name.as_str() };
+        let mut table = Table::new(std::iter::once(name).chain(of.headings()));
+        for (name, values) in of.rows.iter().take(rows.unwrap_or(usize::MAX)) {
+            table.row(std::iter::once(name.clone()).chain(values.iter().map(|v| tables::number(*v))));
+        }
+        table.render(tables::stdout_width())
+    };
+    filled.enumerate().map(render).collect::<Vec<_>>().join("\n")
 }
 
 /// How far a run has come: `1,500 of 6,000 sweeps`.
@@ -150,19 +153,6 @@ pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selecti
             })
         })
         .collect();
-    let table = found.map(|f| {
-        let rows: Vec<Value> = f
-            .rows
-            .iter()
-            .map(|(name, values)| {
-                let cells = f.headings.iter().cloned().zip(values.iter().map(|v| json!(v)));
-                let mut row = serde_json::Map::from_iter([("name".to_string(), json!(name))]);
-                row.extend(cells);
-                Value::Object(row)
-            })
-            .collect();
-        rows
-    });
     json!({
         "run": run.path(),
         "model": record.family,
@@ -180,8 +170,9 @@ pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selecti
         "variegate_version": record.variegate_version,
         "chains": chains,
         "converged": found.filter(|_| status.complete).map(|f| f.converged),
-        "facts": found.map(|f| f.facts.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<serde_json::Map<_, _>>()),
-        "table": table,
+        "facts": found.map(|f| f.facts.iter().map(|f| (f.name.clone(), f.value.as_json())).collect::<Map<_, _>>()),
+        "table": found.and_then(|f| f.tables.first()).map(SummaryTable::as_json),
+        "tables": found.map(|f| f.tables.iter().map(|t| (t.name.clone(), t.as_json())).collect::<Map<_, _>>()),
         "selection": selection.map(selection::as_json),
         "cross_validation": validated.map(Kept::as_json),
         "notes": found.map(|f| &f.notes),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+use variegate::data::{Dataset, FINGERPRINT_VERSION};
 use variegate::run::{Plan, Schedule};
 
 /// What a run is.
@@ -118,10 +119,30 @@ pub struct DataReference {
     /// Fingerprint of the values.
     #[serde(with = "hexadecimal")]
     pub fingerprint: u64,
+    /// How the fingerprint was made; nothing is the first way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint_version: Option<u32>,
     /// Number of rows.
     pub rows: u64,
     /// Number of columns.
     pub columns: u64,
+}
+
+impl DataReference {
+    /// Data of this fingerprint, made in the present way.
+    pub fn of(fingerprint: u64) -> Self {
+        Self { fingerprint, fingerprint_version: Some(FINGERPRINT_VERSION), ..Self::default() }
+    }
+
+    /// Whether these are the data.
+    pub fn is_of(&self, data: &Dataset<'_>) -> bool {
+        data.fingerprint_of_version(self.fingerprint_version.unwrap_or(1)) == Some(self.fingerprint)
+    }
+
+    /// Whether both are of other data, as far as their fingerprints can be compared.
+    pub fn differs(&self, other: &Self) -> bool {
+        self.fingerprint_version == other.fingerprint_version && self.fingerprint != other.fingerprint
+    }
 }
 
 mod hexadecimal {

@@ -20,6 +20,7 @@ mod sparse;
 
 pub use blocks::{blocks_len, blocks_rows, runs};
 pub use map::Mapped;
+pub(crate) use moments::Moments;
 pub use packed::{pack_form, packed_len, packed_rows};
 
 use serde::{Deserialize, Serialize};

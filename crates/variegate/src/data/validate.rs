@@ -1,9 +1,11 @@
 //! The checks at the door. Past it, code may assume clean data.
 
-use super::{Classes, DataError, Dataset, Matrix, Target, X};
+use serde::{Deserialize, Serialize};
+
+use super::{Block, DataError, Dataset, Header, Matrix, Target, TargetHeader, TargetView, X};
 
 /// The kind of target that a model learns from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TargetKind {
     /// One class a row.
     Classes,
@@ -25,7 +27,7 @@ impl TargetKind {
 }
 
 /// What a model asks of its data beyond finite features and agreeing shapes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Needs {
     /// A target of this kind; for classes also at least two of them among the rows of positive weight.
     pub target: Option<TargetKind>,
@@ -50,58 +52,60 @@ impl Needs {
 impl Dataset<'_> {
     /// Checks everything a fit relies on and names the first fault.
     pub fn check(&self, needs: Needs) -> Result<(), DataError> {
+        let header = Header::of(self);
+        self.check_lengths()?;
+        header.check(needs)?;
+        let mut counts = Counts::default();
+        let whole = Block { y: self.target.slice(0..self.rows()), weights: self.weights.as_deref(), ..self.features() };
+        counts.take(&header, &whole, needs)?;
+        counts.finish(&header, needs)
+    }
+
+    /// Whether there are rows, and everything that has one entry a row has as many: what cutting into blocks relies on.
+    pub fn check_lengths(&self) -> Result<(), DataError> {
         let rows = self.rows();
+        let length = |what: &'static str, found: usize| if found == rows { Ok(()) } else { Err(DataError::Length { what, rows, found }) };
         if rows == 0 {
             return Err(DataError::NoRows);
         }
-        if self.x.cols() == 0 {
-            return Err(DataError::NoColumns);
+        self.x.check_lengths()?;
+        if let Some(sources) = &self.sources {
+            length("sources", sources.codes.len())?;
         }
-        self.x.check_structure()?;
-        if !self.columns.is_empty() && self.columns.len() != self.x.cols() {
-            return Err(DataError::ColumnCount { expected: self.columns.len(), found: self.x.cols() });
+        if let Some(weights) = &self.weights {
+            length("weights", weights.len())?;
         }
-        self.check_features(needs)?;
-        self.check_weights()?;
-        self.check_target()?;
-        match (needs.target, &self.target) {
-            (None, _) => Ok(()),
-            (Some(_), Target::None) => Err(DataError::NoTarget),
-            (Some(TargetKind::Classes), Target::Classes(c)) => self.check_two_classes(c),
-            (Some(TargetKind::Labels), Target::Labels(_)) | (Some(TargetKind::Real), Target::Real { .. }) => Ok(()),
-            (Some(kind), other) => {
-                let found = other.kind().map_or("nothing", TargetKind::words);
-                Err(DataError::TargetKind { expected: kind.words(), found })
-            }
+        let (width, found) = match &self.target {
+            Target::None => return Ok(()),
+            Target::Classes(c) => return length("target", c.codes.len()),
+            Target::Labels(l) => (l.names.len(), l.values.len()),
+            Target::Real { width, values } => (*width, values.len()),
+        };
+        if width == 0 {
+            return Err(DataError::NoTarget);
         }
+        let expected = rows.saturating_mul(width);
+        if found == expected { Ok(()) } else { Err(DataError::Shape { rows, cols: width, expected, found }) }
     }
 
     /// Whether features and sources are what is needed.
     pub(crate) fn check_features(&self, needs: Needs) -> Result<(), DataError> {
-        self.check_finite(needs.missing)?;
-        if needs.counts {
-            self.check_counts()?;
+        let header = Header::of(self);
+        if let Some(sources) = &self.sources
+            && sources.codes.len() != self.rows()
+        {
+            return Err(DataError::Length { what: "sources", rows: self.rows(), found: sources.codes.len() });
         }
-        match &self.sources {
-            Some(sources) => check_codes("sources", sources, self.rows()),
-            None if needs.sources => Err(DataError::NoSources),
-            None => Ok(()),
+        if needs.sources && self.sources.is_none() {
+            return Err(DataError::NoSources);
         }
+        self.features().check_features(&header, needs)
     }
 
-    /// Whether every stored feature is finite, or missing where that is allowed.
-    pub fn check_finite(&self, missing: bool) -> Result<(), DataError> {
-        self.first_feature(|v| !(v.is_finite() || missing && v.is_nan()))
-            .map_or(Ok(()), |(row, column, value)| Err(DataError::NotFinite { row: row + 1, column, value }))
-    }
-
-    /// Whether every feature is a count: a whole number, 0 or more.
-    pub fn check_counts(&self) -> Result<(), DataError> {
-        match self.first_feature(|v| v < 0.0 || v.fract() != 0.0) {
-            None => Ok(()),
-            Some((row, column, value)) if value < 0.0 => Err(DataError::NegativeCount { row: row + 1, column, value }),
-            Some((row, column, value)) => Err(DataError::FractionalCount { row: row + 1, column, value }),
-        }
+    /// Features and sources of all rows as one block.
+    fn features(&self) -> Block<'_> {
+        let sources = self.sources.as_ref().map(|s| &s.codes[..]);
+        Block { number: 0, first_row: 0, x: self.x.view(), y: TargetView::None, sources, weights: None }
     }
 
     /// Whether these columns are those of the fit: as many and, where both sides have names, the same ones in the same order.
@@ -114,84 +118,126 @@ impl Dataset<'_> {
             Some(j) => Err(DataError::ColumnName { position: j + 1, expected: names[j].clone(), found: self.columns[j].clone() }),
         }
     }
+}
 
-    /// Row, column name and value of the first stored feature that is bad.
-    fn first_feature(&self, bad: impl Fn(f64) -> bool) -> Option<(usize, String, f64)> {
-        let (at, value) = match &self.x {
-            Matrix::Dense { values, .. } | Matrix::Csr { values, .. } => {
+impl Block<'_> {
+    /// Number of row i of the block, as a user counts.
+    fn row_number(&self, i: usize) -> usize {
+        self.first_row as usize + i + 1
+    }
+
+    /// Whether features and sources are what is needed.
+    pub(crate) fn check_features(&self, header: &Header, needs: Needs) -> Result<(), DataError> {
+        self.x.check_order(self.first_row as usize)?;
+        if let Some((row, column, value)) = self.first_feature(|v| !(v.is_finite() || needs.missing && v.is_nan())) {
+            return Err(DataError::NotFinite { row, column: header.column_name(column), value });
+        }
+        match self.first_feature(|v| needs.counts && (v < 0.0 || v.fract() != 0.0)) {
+            None => {}
+            Some((row, column, value)) if value < 0.0 => {
+                return Err(DataError::NegativeCount { row, column: header.column_name(column), value });
+            }
+            Some((row, column, value)) => return Err(DataError::FractionalCount { row, column: header.column_name(column), value }),
+        }
+        self.check_codes("sources", self.sources, header.sources.as_ref().map_or(0, Vec::len))
+    }
+
+    /// Whether weights and targets are what they can be.
+    pub(crate) fn check_outcomes(&self, header: &Header) -> Result<(), DataError> {
+        if let Some(i) = self.weights.and_then(|w| w.iter().position(|w| !(w.is_finite() && *w >= 0.0))) {
+            return Err(DataError::Weight { row: self.row_number(i), value: self.weights.map_or(f64::NAN, |w| w[i]) });
+        }
+        match (self.y, &header.target) {
+            (TargetView::Classes(codes), TargetHeader::Classes(names)) => self.check_codes("target", Some(codes), names.len()),
+            (TargetView::Labels(values), TargetHeader::Labels(names)) => match values.iter().position(|v| !(-1..=1).contains(v)) {
+                None => Ok(()),
+                Some(at) => {
+                    let label = names[at % names.len()].clone();
+                    Err(DataError::LabelEntry { row: self.row_number(at / names.len()), label, value: values[at] })
+                }
+            },
+            (TargetView::Real(values), TargetHeader::Real(width)) => match values.iter().position(|v| !v.is_finite()) {
+                None => Ok(()),
+                Some(at) => Err(DataError::TargetNotFinite { row: self.row_number(at / width), value: values[at] }),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn check_codes(&self, what: &'static str, codes: Option<&[u32]>, names: usize) -> Result<(), DataError> {
+        let Some(codes) = codes else { return Ok(()) };
+        match codes.iter().position(|&c| c as usize >= names) {
+            None => Ok(()),
+            Some(i) => Err(DataError::Code { what, row: self.row_number(i), code: codes[i], names }),
+        }
+    }
+
+    /// Row (as a user counts), column and value of the first stored feature that is bad.
+    fn first_feature(&self, bad: impl Fn(f64) -> bool) -> Option<(usize, usize, f64)> {
+        match self.x {
+            X::Dense { cols, values, .. } => {
                 let at = values.iter().position(|&v| bad(v))?;
-                (at, values[at])
+                Some((self.row_number(at / cols), at % cols, values[at]))
             }
-        };
-        let (row, column) = match &self.x {
-            Matrix::Dense { cols, .. } => (at / cols, at % cols),
-            Matrix::Csr { indptr, indices, .. } => (indptr.partition_point(|&p| p <= at) - 1, indices[at] as usize),
-        };
-        Some((row, self.column_name(column), value))
-    }
-
-    fn check_weights(&self) -> Result<(), DataError> {
-        let Some(weights) = &self.weights else { return Ok(()) };
-        if weights.len() != self.rows() {
-            return Err(DataError::Length { what: "weights", rows: self.rows(), found: weights.len() });
-        }
-        if let Some(i) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
-            return Err(DataError::Weight { row: i + 1, value: weights[i] });
-        }
-        if weights.iter().all(|&w| w == 0.0) { Err(DataError::NoWeight) } else { Ok(()) }
-    }
-
-    fn check_target(&self) -> Result<(), DataError> {
-        let rows = self.rows();
-        match &self.target {
-            Target::None => Ok(()),
-            Target::Classes(c) => check_codes("target", c, rows),
-            Target::Labels(l) => {
-                let width = l.names.len();
-                if width == 0 {
-                    return Err(DataError::NoTarget);
-                }
-                if l.values.len() != rows * width {
-                    return Err(DataError::Shape { rows, cols: width, expected: rows * width, found: l.values.len() });
-                }
-                match l.values.iter().position(|v| !(-1..=1).contains(v)) {
-                    None => Ok(()),
-                    Some(at) => {
-                        let label = l.names[at % width].clone();
-                        Err(DataError::LabelEntry { row: at / width + 1, label, value: l.values[at] })
-                    }
-                }
-            }
-            Target::Real { width, values } => {
-                if *width == 0 {
-                    return Err(DataError::NoTarget);
-                }
-                if values.len() != rows * width {
-                    return Err(DataError::Shape { rows, cols: *width, expected: rows * width, found: values.len() });
-                }
-                match values.iter().position(|v| !v.is_finite()) {
-                    None => Ok(()),
-                    Some(at) => Err(DataError::TargetNotFinite { row: at / width + 1, value: values[at] }),
-                }
+            X::Csr { indptr, indices, values, .. } => {
+                let at = values.iter().position(|&v| bad(v))?;
+                let row = indptr.partition_point(|&p| p - indptr[0] <= at) - 1;
+                Some((self.row_number(row), indices[at] as usize, values[at]))
             }
         }
-    }
-
-    fn check_two_classes(&self, classes: &Classes) -> Result<(), DataError> {
-        let counts = |i: usize| self.weights.as_ref().is_none_or(|w| w[i] > 0.0);
-        let mut codes = classes.codes.iter().enumerate().filter(|(i, _)| counts(*i)).map(|(_, c)| *c);
-        let Some(first) = codes.next() else { return Err(DataError::NoRows) };
-        if codes.any(|c| c != first) { Ok(()) } else { Err(DataError::OneClass { name: classes.names[first as usize].clone() }) }
     }
 }
 
-fn check_codes(what: &'static str, classes: &Classes, rows: usize) -> Result<(), DataError> {
-    if classes.codes.len() != rows {
-        return Err(DataError::Length { what, rows, found: classes.codes.len() });
+/// What a fit needs some of: rows, weight, and rows of each class.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    /// Number of rows.
+    pub rows: u64,
+    /// Their weight.
+    pub weight: f64,
+    /// Weight of the rows of each class.
+    pub classes: Vec<f64>,
+}
+
+impl Counts {
+    /// Checks the rows of a block and takes them in.
+    pub fn take(&mut self, header: &Header, block: &Block<'_>, needs: Needs) -> Result<(), DataError> {
+        block.check_features(header, needs)?;
+        block.check_outcomes(header)?;
+        self.rows += block.rows() as u64;
+        self.weight += (0..block.rows()).map(|i| block.weight(i)).sum::<f64>();
+        self.classes.resize(header.classes().len(), 0.0);
+        for (i, &code) in block.y.classes().iter().enumerate() {
+            self.classes[code as usize] += block.weight(i);
+        }
+        Ok(())
     }
-    match classes.codes.iter().position(|&c| c as usize >= classes.names.len()) {
-        None => Ok(()),
-        Some(i) => Err(DataError::Code { what, row: i + 1, code: classes.codes[i], names: classes.names.len() }),
+
+    pub fn merge(&mut self, right: Self) {
+        self.rows += right.rows;
+        self.weight += right.weight;
+        if self.classes.is_empty() {
+            self.classes = right.classes;
+        } else {
+            self.classes.iter_mut().zip(right.classes).for_each(|(l, r)| *l += r);
+        }
+    }
+
+    /// Refuses data without weight, and classes of which there is one alone.
+    pub fn finish(&self, header: &Header, needs: Needs) -> Result<(), DataError> {
+        if self.rows == 0 {
+            return Err(DataError::NoRows);
+        }
+        if self.weight == 0.0 {
+            return Err(DataError::NoWeight);
+        }
+        if needs.target == Some(TargetKind::Classes) {
+            let mut present = self.classes.iter().zip(header.classes()).filter(|(n, _)| **n > 0.0);
+            if let (Some((_, name)), None) = (present.next(), present.next()) {
+                return Err(DataError::OneClass { name: name.clone() });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -217,34 +263,15 @@ impl<'a> Matrix<'a> {
 
     /// Whether the storage matches the shape: enough values; offsets that ascend; columns in range, ascending, none twice.
     pub fn check_structure(&self) -> Result<(), DataError> {
-        match self {
-            Self::Dense { rows, cols, values } => {
-                let expected = rows.saturating_mul(*cols);
-                if values.len() == expected {
-                    Ok(())
-                } else {
-                    Err(DataError::Shape { rows: *rows, cols: *cols, expected, found: values.len() })
-                }
-            }
-            Self::Csr { cols, .. } => {
-                self.check_offsets()?;
-                let x = self.view();
-                for i in 0..x.rows() {
-                    let (indices, _) = x.sparse_row(i);
-                    if let Some(&column) = indices.iter().find(|&&j| j as usize >= *cols) {
-                        return Err(DataError::OutOfRange { row: i + 1, column, cols: *cols });
-                    }
-                    match indices.windows(2).find(|w| w[0] >= w[1]) {
-                        None => {}
-                        Some(w) if w[0] == w[1] => {
-                            return Err(DataError::Duplicate { row: i + 1, column: format!("x{}", w[0]) });
-                        }
-                        Some(_) => return Err(DataError::Unsorted { row: i + 1 }),
-                    }
-                }
-                Ok(())
-            }
-        }
+        self.check_lengths()?;
+        self.view().check_order(0)
+    }
+
+    /// Whether there are as many values as the shape says, and offsets that ascend.
+    fn check_lengths(&self) -> Result<(), DataError> {
+        let Self::Dense { rows, cols, values } = self else { return self.check_offsets() };
+        let expected = rows.saturating_mul(*cols);
+        if values.len() == expected { Ok(()) } else { Err(DataError::Shape { rows: *rows, cols: *cols, expected, found: values.len() }) }
     }
 
     fn check_offsets(&self) -> Result<(), DataError> {
@@ -315,10 +342,30 @@ impl<'a> Matrix<'a> {
     }
 }
 
+impl X<'_> {
+    /// Whether columns of sparse rows are in range and ascend, none twice. `before` is the number of rows before these.
+    fn check_order(&self, before: usize) -> Result<(), DataError> {
+        let X::Csr { cols, .. } = *self else { return Ok(()) };
+        for i in 0..self.rows() {
+            let (indices, _) = self.sparse_row(i);
+            let row = before + i + 1;
+            if let Some(&column) = indices.iter().find(|&&j| j as usize >= cols) {
+                return Err(DataError::OutOfRange { row, column, cols });
+            }
+            match indices.windows(2).find(|w| w[0] >= w[1]) {
+                None => {}
+                Some(w) if w[0] == w[1] => return Err(DataError::Duplicate { row, column: format!("x{}", w[0]) }),
+                Some(_) => return Err(DataError::Unsorted { row }),
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::LabelSets;
+    use crate::data::{Classes, LabelSets};
 
     fn csr(cols: usize, indptr: Vec<usize>, indices: Vec<u32>, values: Vec<f64>) -> Matrix<'static> {
         Matrix::Csr { rows: indptr.len() - 1, cols, indptr: indptr.into(), indices: indices.into(), values: values.into() }

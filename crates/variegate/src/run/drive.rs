@@ -148,6 +148,17 @@ pub enum Ending {
     Stopped,
 }
 
+/// So many threads; 0 takes all there are.
+pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    if threads > MOST_THREADS {
+        return Err(Error::setting("threads", threads, format!("at most {MOST_THREADS}, or 0 for all the machine has")));
+    }
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|e| Error::setting("threads", threads, format!("a number of threads that can be started ({e})")))
+}
+
 /// Runs every chain to its end, or until the observer stops it, going on from whatever the storage has kept.
 ///
 /// The plan's chains are the first generation. When every chain has finished, the program is asked for further ones
@@ -161,13 +172,7 @@ pub fn drive(
     storage: &mut dyn Storage,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
-    if pace.threads > MOST_THREADS {
-        return Err(Error::setting("threads", pace.threads, format!("at most {MOST_THREADS}, or 0 for all the machine has")));
-    }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(pace.threads)
-        .build()
-        .map_err(|e| Error::setting("threads", pace.threads, format!("a number of threads that can be started ({e})")))?;
+    let pool = pool(pace.threads)?;
     let blocks = blocks(data, plan.block_rows);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows: plan.block_rows };
     let ground = Ground { program, blocks: &blocks, shape, plan };

@@ -118,18 +118,15 @@ fn halves(data: &Dataset<'_>, chosen: &[usize], seed: u64) -> Result<(Dataset<'s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::{Answers, CompleteRows, NamedArray, Origin, Summary};
     use crate::data::Classes;
-    use crate::model::{NamedArray, Origin, Summary};
 
     /// Predicts what it has seen, with one more of everything.
     struct Parrot {
         width: usize,
     }
 
-    impl Posterior for Parrot {
-        fn origin(&self) -> Origin<'_> {
-            Origin { family: "parrot", columns: &[], width: self.width, classes: &[] }
-        }
+    impl CompleteRows for Parrot {
         fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
             assert_eq!(exposure, SEEN);
             let mut p: Vec<f64> = data.x.to_dense().iter().map(|x| x + 1.0).collect();
@@ -138,6 +135,15 @@ mod tests {
                 row.iter_mut().for_each(|v| *v /= sum);
             }
             Ok(p)
+        }
+    }
+
+    impl Posterior for Parrot {
+        fn origin(&self) -> Origin<'_> {
+            Origin { family: "parrot", columns: &[], width: self.width, sources: &[] }
+        }
+        fn answers(&self) -> Answers<'_> {
+            Answers { completion: Some(self), ..Answers::default() }
         }
         fn summary(&self) -> Summary {
             Summary::default()
@@ -237,29 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn a_family_without_factors_says_so() {
-        let nothing = |e: Error| e.to_string();
-        struct Plain;
-        impl Posterior for Plain {
-            fn origin(&self) -> Origin<'_> {
-                Origin { family: "plain", columns: &[], width: 1, classes: &[] }
-            }
-            fn summary(&self) -> Summary {
-                Summary::default()
-            }
-            fn arrays(&self) -> Vec<NamedArray> {
-                Vec::new()
-            }
-            fn save(&self) -> Result<Vec<u8>> {
-                Ok(Vec::new())
-            }
-        }
+    fn a_posterior_says_what_it_lacks_and_what_it_has() {
+        let posterior: &dyn Posterior = &Parrot { width: 1 };
         let data = Dataset::new(Matrix::dense(1, 1, vec![2.0]));
-        assert!(nothing(completion(&Plain, &data, 1).unwrap_err()).contains("`plain`"));
-        assert!(nothing(Plain.transform(&data).unwrap_err()).contains("use predict"));
-        assert!(nothing(Plain.held_out(&data, &Default::default()).unwrap_err()).contains("`plain`"));
-        assert!(nothing(Plain.retrieve(&data, &data, 1).unwrap_err()).contains("`plain`"));
-        assert!(nothing(Plain.predict(&data, "").unwrap_err()).contains("no target to predict: use transform"));
-        assert!(Plain.methods().is_empty() && Plain.sources().is_empty() && !Plain.predicts());
+        let said = posterior.transform(&data).unwrap_err().to_string();
+        assert_eq!(said, "this fit of `parrot` cannot transform rows to coordinates; it can complete rows");
+        assert!(posterior.held_out(&data, &Default::default()).is_err() && posterior.retrieve(&data, &data, 1).is_err());
+        assert!(posterior.predict(&data, "").unwrap_err().to_string().contains("predict classes"));
+        assert!(posterior.methods().is_empty() && posterior.sources().is_empty() && !posterior.predicts());
     }
 }

@@ -12,7 +12,7 @@ use super::fourier::Fourier;
 use super::moments::Moments;
 use super::polynomial::Polynomial;
 use super::{DROPPED, Design, Kind, Panel, PanelScratch};
-use crate::data::{InputMap, Matrix, Scaling, X};
+use crate::data::{InputMap, Scaling, X};
 use crate::{Error, Result};
 
 /// Rows of a panel while features are measured.
@@ -170,25 +170,31 @@ impl From<Mapped> for Record {
     }
 }
 
-impl Design {
-    /// Like [`Design::fit`], with an input map; the options hold for the inputs and, again, for their features. The seed is for the
-    /// maps that draw. The raw columns that were dropped as constant are returned; features dropped as constant are those of
-    /// [`Design::available`] that are not `kept`.
-    pub fn fit_mapped(x: &Matrix<'_>, weights: Option<&[f64]>, options: Scaling, map: InputMap, seed: u64) -> Result<(Self, Vec<usize>)> {
-        if map == InputMap::None {
-            return Ok(Self::fit(x, weights, options));
-        }
-        let (inputs, dropped) = Self::fit(x, weights, Scaling { intercept: false, ..options });
+impl Mapped {
+    /// The map of measured inputs; the seed is for the maps that draw.
+    pub(crate) fn of_inputs(inputs: Design, map: InputMap, seed: u64) -> Result<Self> {
         let seed = if matches!(map, InputMap::Fourier { .. }) { seed } else { 0 };
-        let mapped = Mapped::new(inputs, map, seed)?;
-        let mut moments = Moments::new(mapped.columns());
+        Self::new(inputs, map, seed)
+    }
+
+    /// Measures the features of the rows of a block.
+    pub(crate) fn measure(&self, x: X<'_>, weight: impl Fn(usize) -> f64) -> Moments {
+        let mut moments = Moments::new(self.columns());
         let mut scratch = MapScratch::default();
         for first in (0..x.rows()).step_by(MEASURED) {
             let last = (first + MEASURED).min(x.rows());
-            mapped.for_rows(x.slice(first..last), &mut scratch, |i, row| moments.add(weights.map_or(1.0, |w| w[first + i]), row));
+            self.for_rows(x.slice(first..last), &mut scratch, |i, row| moments.add(weight(first + i), row));
         }
-        let rounding = mapped.rounding();
-        let mut design = Self { raw_cols: x.cols(), ..Self::identity(0, options.intercept) };
+        moments
+    }
+}
+
+impl Design {
+    /// The design of measured features, which it keeps, centres and scales like columns; features dropped as constant are those of
+    /// [`Design::available`] that are not `kept`.
+    pub(crate) fn of_features(mapped: Mapped, moments: Moments, options: Scaling) -> Result<Self> {
+        let (map, rounding) = (mapped.map, mapped.rounding());
+        let mut design = Self { raw_cols: mapped.inputs.raw_cols, ..Self::identity(0, options.intercept) };
         for (at, column) in moments.finish().unwrap_or_default().iter().enumerate() {
             if !(column.mean.is_finite() && column.sd.is_finite()) {
                 return Err(Error::Unfit(format!(
@@ -205,7 +211,25 @@ impl Design {
             design.scale.push(if options.scale && !constant { column.sd } else { 1.0 });
         }
         design.map = Some(Box::new(mapped));
-        Ok((design, dropped))
+        Ok(design)
+    }
+
+    /// The design of rows that are all here, as one block; the options hold for the inputs and, again, for their features.
+    #[cfg(test)]
+    pub(crate) fn fit_mapped(
+        x: &crate::data::Matrix<'_>,
+        weights: Option<&[f64]>,
+        options: Scaling,
+        map: InputMap,
+        seed: u64,
+    ) -> Result<(Self, Vec<usize>)> {
+        if map == InputMap::None {
+            return Ok(Self::fit(x, weights, options));
+        }
+        let (inputs, dropped) = Self::fit(x, weights, Scaling { intercept: false, ..options });
+        let mapped = Mapped::of_inputs(inputs, map, seed)?;
+        let moments = mapped.measure(x.view(), |i| weights.map_or(1.0, |w| w[i]));
+        Ok((Self::of_features(mapped, moments, options)?, dropped))
     }
 
     /// Number of columns that `kept` chooses from: raw columns, or features where there is an input map.

@@ -3,36 +3,51 @@
 //! Within a run of rows mean and sum of squared deviations are updated row by row (Welford 1962, West 1979 for weights); runs are then
 //! merged (Chan, Golub and LeVeque 1983), which keeps the rounding error from growing with the number of rows.
 
+use serde::{Deserialize, Serialize};
+
 /// Rows of a run.
 const RUN: usize = 1024;
 
 /// Moments of all rows added so far.
-#[derive(Debug, Clone)]
-pub(super) struct Moments {
-    whole: Part,
-    run: Part,
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Moments {
+    whole: Sums,
+    run: Sums,
     run_rows: usize,
     /// Smallest and largest value of each column.
     range: Vec<(f64, f64)>,
 }
 
-#[derive(Debug, Clone)]
-struct Part {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Sums {
     total: f64,
     mean: Vec<f64>,
     squares: Vec<f64>,
 }
 
-impl Part {
+impl Sums {
     fn new(columns: usize) -> Self {
         Self { total: 0.0, mean: vec![0.0; columns], squares: vec![0.0; columns] }
+    }
+
+    fn merge(&mut self, right: &Self) {
+        if right.total > 0.0 {
+            let total = self.total + right.total;
+            let share = right.total / total;
+            for (((m, s), n), t) in self.mean.iter_mut().zip(&mut self.squares).zip(&right.mean).zip(&right.squares) {
+                let gap = n - *m;
+                *m += share * gap;
+                *s += t + gap * gap * (share * self.total);
+            }
+            self.total = total;
+        }
     }
 }
 
 impl Moments {
-    pub(super) fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize) -> Self {
         let range = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
-        Self { whole: Part::new(columns), run: Part::new(columns), run_rows: 0, range }
+        Self { whole: Sums::new(columns), run: Sums::new(columns), run_rows: 0, range }
     }
 
     /// Adds a row. A weight of 0 adds nothing.
@@ -60,26 +75,32 @@ impl Moments {
 
     fn close_run(&mut self) {
         let Self { whole, run, .. } = self;
-        if run.total > 0.0 {
-            let total = whole.total + run.total;
-            let share = run.total / total;
-            for (((m, s), n), t) in whole.mean.iter_mut().zip(&mut whole.squares).zip(&run.mean).zip(&run.squares) {
-                let gap = n - *m;
-                *m += share * gap;
-                *s += t + gap * gap * (share * whole.total);
-            }
-            whole.total = total;
-        }
+        whole.merge(run);
         run.total = 0.0;
         run.mean.fill(0.0);
         run.squares.fill(0.0);
         self.run_rows = 0;
     }
 
+    /// Takes in later rows of the same columns.
+    pub(crate) fn merge(&mut self, mut right: Self) {
+        if self.range.is_empty() {
+            *self = right;
+            return;
+        }
+        self.close_run();
+        right.close_run();
+        self.whole.merge(&right.whole);
+        for ((low, high), (l, h)) in self.range.iter_mut().zip(right.range) {
+            *low = low.min(l);
+            *high = high.max(h);
+        }
+    }
+
     /// Mean, standard deviation (population form), smallest and largest value of each column; nothing if no row had weight.
     pub(super) fn finish(mut self) -> Option<Vec<Column>> {
         self.close_run();
-        let Part { total, mean, squares } = self.whole;
+        let Sums { total, mean, squares } = self.whole;
         (total > 0.0).then(|| {
             let columns = mean.iter().zip(&squares).zip(&self.range);
             columns.map(|((&mean, s), &(low, high))| Column { mean, sd: (s / total).sqrt(), low, high }).collect()
@@ -99,6 +120,22 @@ pub(super) struct Column {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merged_rows_are_all_rows() {
+        let row = |i: usize| [(i % 7) as f64, 1e6 + (i * i % 13) as f64];
+        let of = |rows: std::ops::Range<usize>| {
+            let mut moments = Moments::new(2);
+            rows.for_each(|i| moments.add(1.0 + (i % 2) as f64, &row(i)));
+            moments
+        };
+        let (mut merged, whole) = (Moments::default(), of(0..1500).finish().unwrap());
+        [0..400, 400..401, 401..1500].into_iter().for_each(|part| merged.merge(of(part)));
+        for (a, b) in merged.finish().unwrap().iter().zip(&whole) {
+            assert!((a.mean - b.mean).abs() < 1e-9 && (a.sd / b.sd - 1.0).abs() < 1e-12, "{a:?} {b:?}");
+            assert_eq!((a.low, a.high), (b.low, b.high));
+        }
+    }
 
     /// Runs of several lengths, weights and a large mean, against two passes.
     #[test]

@@ -29,7 +29,7 @@ use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
 use super::starts;
-use crate::data::{Dataset, Design};
+use crate::data::{Design, Survey};
 use crate::dist::PolyaGamma;
 use crate::linalg::wide;
 use crate::model::gated::rows::{self, Likelihood};
@@ -44,8 +44,6 @@ use update::{Prior, Quadratic, Vector};
 pub const MOST_COLUMNS: usize = 2000;
 /// Most bytes of the matrices that a thread holds.
 const MOST_BYTES: usize = 2 << 30;
-/// Largest weight of a row: so many Polya-Gamma variables are drawn for it.
-const MOST_WEIGHT: f64 = 1e6;
 /// Sums of exponentials outside this range are computed in logarithms.
 const RANGE: std::ops::Range<f64> = 1e-200..1e200;
 /// Scores whose square is still finite.
@@ -67,7 +65,7 @@ pub struct Gibbs {
 }
 
 /// Refuses what this sampler does not do: more classes than two, matrices that would take gigabytes, weights that are no numbers of trials.
-pub fn check(shape: &Shape, data: &Dataset<'_>) -> Result<()> {
+pub fn check(shape: &Shape, survey: &Survey) -> Result<()> {
     let bytes = shape.experts.saturating_mul(shape.dim()).saturating_mul(shape.dim()).saturating_mul(8);
     if shape.inputs > MOST_COLUMNS || bytes > MOST_BYTES {
         return Err(Error::Unfit(format!(
@@ -81,14 +79,7 @@ pub fn check(shape: &Shape, data: &Dataset<'_>) -> Result<()> {
     if shape.classes > 2 {
         return Err(Error::Unfit(format!("inference `gibbs` is for two classes, but there are {}: use inference `hmc`", shape.classes)));
     }
-    match data.weights.iter().flatten().position(|w| w.fract() != 0.0 || *w > MOST_WEIGHT) {
-        Some(row) => Err(Error::Unfit(format!(
-            "row {}: the weight must be a whole number of at most {MOST_WEIGHT} for inference `gibbs` (a row of weight 2 counts twice); use \
-             inference `hmc` for other weights",
-            row + 1
-        ))),
-        None => Ok(()),
-    }
+    survey.check_whole_weights("inference `gibbs`", "use inference `hmc` for other weights")
 }
 
 /// State of the sampler between sweeps.

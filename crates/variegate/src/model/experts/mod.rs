@@ -49,7 +49,7 @@ use super::softmax::Softmax;
 use super::{Family, Fit, Model, Posterior, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
 use crate::Result;
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Dataset, Design};
+use crate::data::{Design, Questions, Survey};
 use crate::run::state;
 use settings::{Inference, Prior};
 
@@ -145,14 +145,18 @@ impl Model for ExpertsModel {
         as_map(&self.settings)
     }
 
-    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        let (schema, warnings) = fit::schema(&self.settings, data)?;
-        fit::check(&self.settings, &schema, data)?;
-        Ok(fit::bind(&self.settings, schema, warnings))
+    fn questions(&self) -> Questions {
+        fit::questions()
     }
 
-    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
-        Ok(fit::bind(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new()))
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        let (schema, warnings) = fit::schema(&self.settings, survey)?;
+        fit::check(&self.settings, &schema, survey)?;
+        fit::bind(&self.settings, schema, warnings)
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        fit::bind(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {

@@ -10,12 +10,13 @@ use super::matching::pair;
 use super::settings::{Inference, Settings};
 use super::shape::Shape;
 use super::{NAME, Schema, draws};
+use crate::answer::{
+    Answers, ClassProbabilities, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictClasses,
+    Responsibilities, SharedComponents, Summary, check_prediction_rows, choose_method, for_panels_parallel,
+};
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
 use crate::diagnostics::by_chain;
-use crate::model::{
-    ClassProbabilities, NamedArray, Origin, Posterior, Responsibilities, Summary, check_prediction_rows, choose_method, for_panels_parallel,
-};
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -78,27 +79,11 @@ impl ExpertsPosterior {
             hyper: Vec::new(),
             notes: Vec::new(),
         };
-        let mut lengths = Vec::new();
+        let kept = KeptDraws::of(chains)?;
         let (mut divergent, mut sweeps) = (0.0, 0.0);
         let mut smallest_step = f64::INFINITY;
-        for chain in chains {
-            let table = &chain.draws.scalars;
-            if table.rows() == 0 {
-                continue;
-            }
-            lengths.push(table.rows());
-            draws::read(&schema.shape, table, &mut out.plain)?;
-            let column = |name: &str| table.column(name, 0).ok_or_else(|| Error::Unfit(format!("the draws have no column `{name}`")));
-            out.log_joint.extend(column("log_joint")?);
-            out.log_likelihood.extend(column("log_likelihood")?);
-            for name in HYPER {
-                if let Some(values) = table.column(name, 0) {
-                    match out.hyper.iter_mut().find(|(n, _)| n == name) {
-                        Some((_, all)) => all.extend(values),
-                        None => out.hyper.push((name.to_string(), values)),
-                    }
-                }
-            }
+        for chain in kept.chains() {
+            draws::read(&schema.shape, &chain.draws.scalars, &mut out.plain)?;
             for (sweep, report) in &chain.trace {
                 if *sweep > settings.n_warmup {
                     let extra = |name: &str| report.extras.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
@@ -108,9 +93,9 @@ impl ExpertsPosterior {
                 }
             }
         }
-        if lengths.is_empty() {
-            return Err(Error::Unfit("the run has no draws yet, it was stopped during its warm-up: resume it".into()));
-        }
+        out.log_joint = kept.numbers("log_joint")?;
+        out.log_likelihood = kept.numbers("log_likelihood")?;
+        out.hyper = HYPER.iter().filter_map(|name| Some((name.to_string(), kept.optional(name)?))).collect();
         if divergent > 0.01 * sweeps {
             let share = 100.0 * divergent / sweeps;
             out.notes.push(format!("{share:.1} % of the trajectories diverged: raise `target_accept`, or standardise the columns."));
@@ -120,7 +105,7 @@ impl ExpertsPosterior {
         }
         let best = (0..out.log_joint.len()).fold(0, |best, i| if out.log_joint[i] > out.log_joint[best] { i } else { best });
         out.centre = out.draw(best).to_vec();
-        out.way = Way::Chains(lengths);
+        out.way = Way::Chains(kept.lengths());
         Ok(out)
     }
 
@@ -146,6 +131,11 @@ impl ExpertsPosterior {
 
     pub(super) fn shape(&self) -> &Shape {
         &self.schema.shape
+    }
+
+    /// Number of columns of the data.
+    pub(super) fn width(&self) -> usize {
+        self.schema.design.raw_cols
     }
 
     /// Number of draws.
@@ -231,7 +221,7 @@ impl ExpertsPosterior {
 
     /// Probability that two rows come from the same expert, for all pairs (n×n).
     pub(super) fn pairs(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.width(), &self.schema.columns)?;
         let n = data.rows();
         if n > MOST_TOGETHER {
             return Err(Error::Unfit(format!("pairs of {n} rows are too many: choose at most {MOST_TOGETHER} rows")));
@@ -255,7 +245,7 @@ impl ExpertsPosterior {
             Target::Classes(classes) => Some(&classes.codes),
             _ => None,
         };
-        let panels = data.rows().div_ceil(crate::model::PREDICT_PANEL);
+        let panels = data.rows().div_ceil(PREDICT_PANEL);
         self.for_rows(data, weights, vec![Vec::new(); panels], |out: &mut Vec<f64>, first, number, i, gates, classes| {
             if out.len() < (i + 1) * k {
                 out.resize((i + 1) * k, 0.0);
@@ -272,10 +262,10 @@ impl ExpertsPosterior {
 
     /// Log likelihood of each row under each draw, one draw a row of the result.
     pub fn row_likelihoods(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.width(), &self.schema.columns)?;
         let Target::Classes(classes) = &data.target else { return Err(crate::data::DataError::NoTarget.into()) };
         let (n, c, m) = (data.rows(), self.shape().classes, self.draws());
-        let panels = n.div_ceil(crate::model::PREDICT_PANEL);
+        let panels = n.div_ceil(PREDICT_PANEL);
         let mut out = vec![0.0; n * m];
         for from in (0..m).step_by(AT_ONCE) {
             let weights = self.weights(from..(from + AT_ONCE).min(m));
@@ -299,9 +289,9 @@ impl ExpertsPosterior {
 /// Draws whose weights are held at once.
 const AT_ONCE: usize = 64;
 
-impl Posterior for ExpertsPosterior {
-    fn origin(&self) -> Origin<'_> {
-        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
+impl PredictClasses for ExpertsPosterior {
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
     }
 
     fn methods(&self) -> &'static [&'static str] {
@@ -310,11 +300,11 @@ impl Posterior for ExpertsPosterior {
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
         let method = choose_method(method, self.methods())?;
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.width(), &self.schema.columns)?;
         let (n, k, c) = (data.rows(), self.shape().experts, self.shape().classes);
         let single = method == "plug-in";
         let m = if single { 1 } else { self.draws() };
-        let panels = n.div_ceil(crate::model::PREDICT_PANEL);
+        let panels = n.div_ceil(PREDICT_PANEL);
         // sums of p and of p² a row and class
         let mut sums: Vec<Vec<f64>> = vec![Vec::new(); panels];
         for from in (0..m).step_by(AT_ONCE) {
@@ -349,9 +339,11 @@ impl Posterior for ExpertsPosterior {
         }
         Ok(ClassProbabilities { probability, deviation: (!single).then_some(deviation) })
     }
+}
 
+impl HiddenComponents for ExpertsPosterior {
     fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.width(), &self.schema.columns)?;
         let (k, m) = (self.shape().experts, self.draws());
         let mut share = vec![0.0; data.rows() * k];
         for from in (0..m).step_by(AT_ONCE) {
@@ -363,9 +355,21 @@ impl Posterior for ExpertsPosterior {
         share.iter_mut().for_each(|s| *s /= m as f64);
         Ok(Responsibilities { names: (1..=k).map(|k| format!("expert {k}")).collect(), share })
     }
+}
 
+impl SharedComponents for ExpertsPosterior {
     fn together(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
         self.pairs(data)
+    }
+}
+
+impl Posterior for ExpertsPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.width(), sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        Answers { classes: Some(self), components: Some(self), pairs: Some(self), ..Answers::default() }
     }
 
     fn summary(&self) -> Summary {

@@ -6,9 +6,9 @@ use rayon::prelude::*;
 
 use super::posterior::{ExpertsPosterior, Way};
 use super::settings::{Inference, as_word};
-use crate::diagnostics::{R_HAT_LIMIT, convergence, r_hat, summarise};
+use crate::answer::{ColumnKind, Dim, DrawTable, Fact, NamedArray, Summary, SummaryTable};
+use crate::diagnostics::{R_HAT_LIMIT, r_hat, summarise};
 use crate::linalg::dot;
-use crate::model::{NamedArray, Posterior, Summary};
 use crate::prior::angular::{AngleSummary, Regulariser, angles};
 
 /// Figures of the angles on one side of a draw.
@@ -104,51 +104,55 @@ impl ExpertsPosterior {
             2 => format!("log-odds of `{}` against `{}`", self.schema.classes[1], self.schema.classes[0]),
             c => format!("{c} classes"),
         };
-        let mut summary = Summary {
-            facts: vec![
-                ("model".into(), format!("{} expert(s), {classes}", shape.experts)),
-                ("prior".into(), self.prior_in_words()),
-                ("inference".into(), as_word(&s.inference)),
-            ],
-            ..Summary::default()
-        };
-        let full = ["mean", "sd", "5%", "95%", "ESS bulk", "ESS tail", "R-hat"];
-        let Way::Chains(lengths) = &self.way else { return self.ascent_report(summary) };
-        summary.facts.push(("draws".into(), format!("{} from {} chain(s)", self.draws(), lengths.len())));
-        summary.headings = full.map(String::from).to_vec();
-        let mut checked = Vec::new();
-        let mut add = |name: String, values: &[f64], summary: &mut Summary| {
-            let found = summarise(&self.by_chain(values));
-            summary.rows.push((name.clone(), vec![found.mean, found.sd, found.q5, found.q95, found.ess_bulk, found.ess_tail, found.r_hat]));
-            checked.push((name, found));
-        };
-        add("log joint".into(), &self.log_joint, &mut summary);
-        add("log likelihood".into(), &self.log_likelihood, &mut summary);
-        for (side, spreads) in self.spreads() {
-            let figures: Vec<[f64; 7]> = spreads.iter().map(Spread::figures).collect();
-            for (f, name) in FIGURES.iter().enumerate() {
-                // two experts have one angle, which has no variance
-                if shape.experts > 2 || ![1, 2, 4, 5].contains(&f) {
-                    add(format!("{name} of {side}"), &figures.iter().map(|v| v[f]).collect::<Vec<_>>(), &mut summary);
-                }
-            }
+        let mut facts = vec![
+            Fact::text("model", format!("mixture of experts, {classes}")),
+            Fact::count("experts", shape.experts),
+            Fact::text("prior", self.prior_in_words()),
+            Fact::text("inference", as_word(&s.inference)),
+        ];
+        let Way::Chains(lengths) = &self.way else { return self.ascent_report(facts) };
+        facts.extend(DrawTable::facts(lengths));
+        let mut table = DrawTable::new("quantities", lengths);
+        table.row("log joint density", &self.log_joint);
+        table.row("log likelihood", &self.log_likelihood);
+        for (name, values) in self.figures_of_angles() {
+            table.row(name, &values);
         }
         for (name, values) in &self.hyper {
-            add(name.clone(), values, &mut summary);
+            table.row(name, values);
         }
         let probes = self.probes();
         let worst = probes.iter().map(|p| r_hat(&self.by_chain(p))).filter(|r| !r.is_nan()).fold(f64::NAN, f64::max);
         for (i, values) in probes.iter().enumerate() {
-            checked.push((format!("the prediction of probe row {}", i + 1), summarise(&self.by_chain(values))));
+            table.judge(format!("the prediction of probe row {}", i + 1), values);
         }
         if worst.is_finite() {
             let verdict = if worst > R_HAT_LIMIT { "" } else { ": they agree" };
-            summary.facts.push(("R-hat of predictions".into(), format!("{worst:.3} at the worst of {} rows{verdict}", probes.len())));
+            let fact = Fact::number("R-hat of predictions", worst);
+            facts.push(fact.remark(format!("at the worst of {} rows{verdict}", probes.len())));
         }
-        let verdict = convergence(checked.iter().map(|(n, s)| (n.as_str(), s)), lengths.len());
-        summary.converged = verdict.converged && self.notes.is_empty();
-        summary.notes = [verdict.sentences, self.notes.clone()].concat();
-        summary
+        let (table, verdict) = table.finish();
+        Summary {
+            facts,
+            tables: vec![table],
+            converged: verdict.converged && self.notes.is_empty(),
+            notes: [verdict.sentences, self.notes.clone()].concat(),
+        }
+    }
+
+    /// Figures of the angles between experts and between gates: a name and a value a draw.
+    fn figures_of_angles(&self) -> Vec<(String, Vec<f64>)> {
+        let mut out = Vec::new();
+        for (side, spreads) in self.spreads() {
+            let figures: Vec<[f64; 7]> = spreads.iter().map(Spread::figures).collect();
+            for (f, name) in FIGURES.iter().enumerate() {
+                // two experts have one angle, which has no variance
+                if self.shape().experts > 2 || ![1, 2, 4, 5].contains(&f) {
+                    out.push((format!("{name} of {side}"), figures.iter().map(|v| v[f]).collect()));
+                }
+            }
+        }
+        out
     }
 
     fn prior_in_words(&self) -> String {
@@ -163,27 +167,22 @@ impl ExpertsPosterior {
         }
     }
 
-    fn ascent_report(&self, mut summary: Summary) -> Summary {
-        let Way::Ascent { objective, converged, ascents, .. } = self.way else { return summary };
+    fn ascent_report(&self, mut facts: Vec<Fact>) -> Summary {
+        use ColumnKind::Number;
+        let mut table = SummaryTable::new("quantities", [("mean", Number), ("5%", Number), ("95%", Number)]);
+        let Way::Ascent { objective, converged, ascents, .. } = self.way else { return Summary { facts, ..Summary::default() } };
         let name = if self.settings.inference == Inference::Map { "penalised log likelihood" } else { "bound on the log evidence" };
-        summary.facts.push((name.into(), format!("{objective:.4} (best of {ascents})")));
-        summary.headings = ["mean", "5%", "95%"].map(String::from).to_vec();
-        for (side, spreads) in self.spreads() {
-            let figures: Vec<[f64; 7]> = spreads.iter().map(Spread::figures).collect();
-            for (f, name) in FIGURES.iter().enumerate() {
-                if self.shape().experts > 2 || ![1, 2, 4, 5].contains(&f) {
-                    let found = summarise(&[figures.iter().map(|v| v[f]).collect::<Vec<_>>()]);
-                    summary.rows.push((format!("{name} of {side}"), vec![found.mean, found.q5, found.q95]));
-                }
-            }
+        facts.push(Fact::number(name, objective).remark(format!("best of {ascents}")));
+        for (name, values) in self.figures_of_angles() {
+            let found = summarise(&[values]);
+            table.rows.push((name, vec![found.mean, found.q5, found.q95]));
         }
-        summary.converged = converged;
-        summary.notes.clone_from(&self.notes);
-        summary.notes.push(match converged {
+        let mut notes = self.notes.clone();
+        notes.push(match converged {
             true => format!("The best of {ascents} ascent(s) arrived."),
             false => "The best ascent did not arrive: raise `max_iter`, or take a larger `tol`.".into(),
         });
-        summary
+        Summary { facts, tables: vec![table], converged, notes }
     }
 
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
@@ -192,7 +191,7 @@ impl ExpertsPosterior {
         let sampled = matches!(self.way, Way::Chains(_));
         let mut out = Vec::new();
         // in the user's units: of the draws, and of the one that stands for all where its labels mean something
-        let mut coefficients = |plain: &[f64], names: [&'static str; 4], lead: &[usize]| {
+        let mut coefficients = |plain: &[f64], names: [&'static str; 4], lead: &[Dim]| {
             let [expert_coef, expert_intercept, gate_coef, gate_intercept] = names;
             let (mut experts, mut expert_bias, mut gates, mut gate_bias) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             for draw in plain.chunks_exact(shape.plain_len()) {
@@ -205,17 +204,19 @@ impl ExpertsPosterior {
                     }
                 }
             }
-            let of = |rest: &[usize]| [lead, rest].concat();
-            out.push(NamedArray { name: expert_coef, shape: of(&[k, units, width]), values: experts });
-            out.push(NamedArray { name: expert_intercept, shape: of(&[k, units]), values: expert_bias });
+            let (expert, contrast) = (|| Dim::counted("expert", k), || Dim::counted("contrast", units));
+            let column = || Dim::columns(&self.schema.columns, width);
+            let of = |rest: Vec<Dim>| [lead.to_vec(), rest].concat();
+            out.push(NamedArray::new(expert_coef, of(vec![expert(), contrast(), column()]), experts));
+            out.push(NamedArray::new(expert_intercept, of(vec![expert(), contrast()]), expert_bias));
             if k > 1 {
-                out.push(NamedArray { name: gate_coef, shape: of(&[k, width]), values: gates });
-                out.push(NamedArray { name: gate_intercept, shape: of(&[k]), values: gate_bias });
+                out.push(NamedArray::new(gate_coef, of(vec![expert(), column()]), gates));
+                out.push(NamedArray::new(gate_intercept, of(vec![expert()]), gate_bias));
             }
         };
         if sampled {
             let names = ["expert_coef_draws", "expert_intercept_draws", "gate_coef_draws", "gate_intercept_draws"];
-            coefficients(&self.plain, names, &[m]);
+            coefficients(&self.plain, names, &[Dim::counted("draw", m)]);
         } else {
             coefficients(&self.centre, ["expert_coef", "expert_intercept", "gate_coef", "gate_intercept"], &[]);
         }
@@ -226,9 +227,10 @@ impl ExpertsPosterior {
             };
             let pairs = k * (k - 1) / 2;
             let flat = |f: fn(&Spread) -> &[f64]| spreads.iter().flat_map(|s| f(s).iter().copied()).collect();
-            out.push(NamedArray { name: names[0], shape: vec![m, pairs], values: flat(|s| &s.signed) });
-            out.push(NamedArray { name: names[1], shape: vec![m, pairs], values: flat(|s| &s.non_obtuse) });
-            out.push(NamedArray { name: names[2], shape: vec![m], values: spreads.iter().map(|s| s.omega).collect() });
+            let by_pair = || vec![Dim::counted("draw", m), Dim::counted("pair", pairs)];
+            out.push(NamedArray::new(names[0], by_pair(), flat(|s| &s.signed)));
+            out.push(NamedArray::new(names[1], by_pair(), flat(|s| &s.non_obtuse)));
+            out.push(NamedArray::draws(names[2], spreads.iter().map(|s| s.omega).collect()));
         }
         match &self.way {
             Way::Chains(lengths) => {
@@ -241,17 +243,16 @@ impl ExpertsPosterior {
                         "omega2" => "omega2_draws",
                         _ => "gate_kappa_draws",
                     };
-                    out.push(NamedArray { name, shape: vec![m], values: values.clone() });
+                    out.push(NamedArray::draws(name, values.clone()));
                 }
-                out.push(NamedArray { name: "log_joint_draws", shape: vec![m], values: self.log_joint.clone() });
-                out.push(NamedArray { name: "log_likelihood_draws", shape: vec![m], values: self.log_likelihood.clone() });
-                let values = lengths.iter().map(|n| *n as f64).collect();
-                out.push(NamedArray { name: "chain_lengths", shape: vec![lengths.len()], values });
+                out.push(NamedArray::draws("log_joint_draws", self.log_joint.clone()));
+                out.push(NamedArray::draws("log_likelihood_draws", self.log_likelihood.clone()));
+                out.push(NamedArray::chain_lengths(lengths));
             }
             Way::Ascent { chain, objective, .. } => {
                 let name = if self.settings.inference == Inference::Map { "objective" } else { "elbo" };
-                out.push(NamedArray { name, shape: vec![1], values: vec![*objective] });
-                out.push(NamedArray { name: "chain", shape: vec![1], values: vec![f64::from(*chain)] });
+                out.push(NamedArray::scalar(name, *objective));
+                out.push(NamedArray::scalar("chain", f64::from(*chain)));
             }
         }
         out

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::data::Dataset;
 use crate::data::{Classes, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
 use crate::model::{Fitted, RunSettings, family, fit};
@@ -79,7 +80,7 @@ fn every_way_fits_predicts_and_keeps_its_word() {
         }
         let back = Experts.load(&posterior.save().unwrap()).unwrap();
         assert_eq!(back.predict(&data, "").unwrap(), all, "{given:?}");
-        let reopened = model(&given).reopen(&model(&given).prepare(&data).unwrap().schema().unwrap()).unwrap();
+        let reopened = model(&given).reopen(&model(&given).bind(&data).unwrap().schema()).unwrap();
         assert_eq!(reopened.posterior(&one.kept.chains).unwrap().save().unwrap(), posterior.save().unwrap(), "{given:?}");
         let shares = posterior.responsibilities(&data).unwrap();
         assert!(shares.share.chunks(3).all(|s| (s.iter().sum::<f64>() - 1.0).abs() < 1e-9), "{given:?}");
@@ -156,17 +157,17 @@ fn data_that_cannot_be_fitted_are_refused() {
     let classes = |codes: Vec<u32>, names: usize| Target::Classes(Classes { codes, names: (0..names).map(|c| c.to_string()).collect() });
     let x = || Matrix::dense(4, 1, vec![0.1, -0.3, 2.0, 0.5]);
     let three = Dataset::new(x()).with_target(classes(vec![0, 1, 2, 1], 3));
-    let said = model(&[("inference", json!("gibbs"))]).prepare(&three).err().unwrap().to_string();
+    let said = model(&[("inference", json!("gibbs"))]).bind(&three).err().unwrap().to_string();
     assert!(said.contains("hmc"), "{said}");
     let one = Dataset::new(x()).with_target(classes(vec![0; 4], 1));
-    assert!(model(&[]).prepare(&one).is_err());
+    assert!(model(&[]).bind(&one).is_err());
     let mut weighted = Dataset::new(x()).with_target(classes(vec![0, 1, 0, 1], 2));
     weighted.weights = Some(vec![0.0, 1.0, 0.0, 1.0]);
-    let said = model(&[]).prepare(&weighted).err().unwrap().to_string();
+    let said = model(&[]).bind(&weighted).err().unwrap().to_string();
     assert!(said.contains("at least two classes"), "{said}");
     let mut three = three;
     three.weights = Some(vec![1.0, 1.0, 0.0, 1.0]);
-    let said = model(&[]).prepare(&three).err().unwrap().to_string();
+    let said = model(&[]).bind(&three).err().unwrap().to_string();
     assert!(said.contains("class `2`"), "{said}");
 }
 

@@ -9,7 +9,7 @@ use super::point_prior::{PointPrior, Size};
 use super::settings::{Intercept, Scale};
 use super::{Experts, Settings, Shape, simulate};
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Dataset, Target};
+use crate::data::{Needs, Questions, Survey, TargetKind};
 use crate::model::softmax::{self, Softmax};
 use crate::model::{Family, Fit, Model, SIMULATED_CLASSES, Simulation, as_map, resolve};
 use crate::{Error, Result};
@@ -87,18 +87,17 @@ impl Model for TreeModel {
         as_map(&self.settings)
     }
 
-    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        let classes = match &data.target {
-            Target::Classes(classes) => classes.names.len().max(2),
-            _ => 2,
-        };
-        // which columns are kept is known once they were looked at
-        let sealed = self.model(classes, data.x.cols().max(1))?.prepare(data)?.schema()?;
-        let (classes, inputs) = softmax::Schema::sizes(&sealed)?;
-        self.model(classes, inputs.max(1))?.prepare(data)
+    fn questions(&self) -> Questions {
+        Questions { columns: true, ..Questions::needing(Needs::target(TargetKind::Classes)) }
     }
 
-    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        // columns that are constant are left out
+        let inputs = survey.columns().iter().filter(|c| c.deviation().is_some()).count();
+        self.model(survey.header().classes().len(), inputs.max(1))?.prepare(survey)
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
         let (classes, inputs) = softmax::Schema::sizes(schema)?;
         self.model(classes, inputs.max(1))?.reopen(schema)
     }

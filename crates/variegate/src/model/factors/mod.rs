@@ -37,10 +37,12 @@ pub(crate) use schema::Schema;
 pub use settings::{LikelihoodKind, Settings};
 
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CalibrationSettings, CheckReport, Effort, Progress};
-use crate::data::{Dataset, TargetKind};
+use crate::data::survey::Around;
+use crate::data::{Needs, Questions, Survey};
 use crate::run::{AnyProgram, Piece, Schedule, state};
 use crate::{Error, Result};
 use counts::Counts;
@@ -111,14 +113,14 @@ pub struct FactorsModel {
 
 impl FactorsModel {
     /// The sampler over counts, and what a user should know of the data.
-    pub fn counts(&self, data: &Dataset<'_>) -> Result<(Sampler<Counts>, Vec<String>)> {
-        let (schema, warnings) = Schema::of(data, &self.settings)?;
+    pub fn counts(&self, survey: &Survey) -> Result<(Sampler<Counts>, Vec<String>)> {
+        let (schema, warnings) = Schema::of(survey, &self.settings)?;
         Ok((sampler_of(&self.settings, &schema, schema.counts(&self.settings)), warnings))
     }
 
     /// The sampler over real numbers.
-    pub fn gaussian(&self, data: &Dataset<'_>) -> Result<(Sampler<Gaussian>, Vec<String>)> {
-        let (schema, warnings) = Schema::of(data, &self.settings)?;
+    pub fn gaussian(&self, survey: &Survey) -> Result<(Sampler<Gaussian>, Vec<String>)> {
+        let (schema, warnings) = Schema::of(survey, &self.settings)?;
         Ok((sampler_of(&self.settings, &schema, schema.gaussian(&self.settings)), warnings))
     }
 }
@@ -132,21 +134,26 @@ impl Model for FactorsModel {
         as_map(&self.settings)
     }
 
-    fn target(&self) -> Option<TargetKind> {
-        None
+    fn questions(&self) -> Questions {
+        let s = &self.settings;
+        let counts = s.likelihood == LikelihoodKind::Poisson;
+        let around = match (counts, s.center) {
+            (true, _) => Around::Nothing,
+            // without centring the spread is still that around the mean of all entries
+            (false, false) => Around::Mean,
+            (false, true) => Around::ColumnMeans,
+        };
+        let needs = Needs { counts, missing: s.missing, ..Needs::FEATURES };
+        Questions { by_source: Some(around), ..Questions::needing(needs) }
     }
 
-    fn missing(&self) -> bool {
-        self.settings.missing
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        let (schema, warnings) = Schema::of(survey, &self.settings)?;
+        self.bind(schema, warnings)
     }
 
-    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        let (schema, warnings) = Schema::of(data, &self.settings)?;
-        Ok(Box::new(FactorsFit::new(&self.settings, schema, warnings)))
-    }
-
-    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
-        Ok(Box::new(FactorsFit::new(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())))
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -167,26 +174,17 @@ impl Model for FactorsModel {
     }
 }
 
-/// The program of either distribution.
-enum Programs {
-    Counts(Box<Sampler<Counts>>),
-    Gaussian(Box<Sampler<Gaussian>>),
-}
-
-struct FactorsFit {
-    settings: Settings,
-    schema: Schema,
-    program: Programs,
-    warnings: Vec<String>,
-}
-
-impl FactorsFit {
-    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
-        let program = match settings.likelihood {
-            LikelihoodKind::Poisson => Programs::Counts(Box::new(sampler_of(settings, &schema, schema.counts(settings)))),
-            LikelihoodKind::Gaussian => Programs::Gaussian(Box::new(sampler_of(settings, &schema, schema.gaussian(settings)))),
+impl FactorsModel {
+    fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let settings = self.settings.clone();
+        let program: Arc<dyn AnyProgram> = match settings.likelihood {
+            LikelihoodKind::Poisson => Arc::new(sampler_of(&settings, &schema, schema.counts(&settings))),
+            LikelihoodKind::Gaussian => Arc::new(sampler_of(&settings, &schema, schema.gaussian(&settings))),
         };
-        Self { settings: settings.clone(), schema, program, warnings }
+        let schedule = Schedule::Sample { warm_up: settings.n_warmup, draws: settings.n_draws, thin: settings.thin };
+        let (chains, sealed) = (settings.n_chains, state::seal(SCHEMA, &schema)?);
+        let read = move |chains: &[Piece]| Ok(Box::new(FactorsPosterior::new(&schema, &settings, chains)?) as Box<dyn Posterior>);
+        Ok(Fit::new(program, chains, schedule, sealed, warnings, read))
     }
 }
 
@@ -208,36 +206,6 @@ fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
         // within the warm-up, which need not keep the distribution
         shape_from: SHAPE_FROM.min(s.n_warmup / 2),
         pairs: true,
-    }
-}
-
-impl Fit for FactorsFit {
-    fn program(&self) -> &dyn AnyProgram {
-        match &self.program {
-            Programs::Counts(p) => p.as_ref(),
-            Programs::Gaussian(p) => p.as_ref(),
-        }
-    }
-
-    fn chains(&self) -> u32 {
-        self.settings.n_chains
-    }
-
-    fn schedule(&self) -> Schedule {
-        let s = &self.settings;
-        Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin }
-    }
-
-    fn schema(&self) -> Result<Vec<u8>> {
-        Ok(state::seal(SCHEMA, &self.schema)?)
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
-        Ok(Box::new(FactorsPosterior::new(&self.schema, &self.settings, chains)?))
     }
 }
 

@@ -9,12 +9,13 @@ use super::matching::same_atoms;
 use super::settings::{LikelihoodKind, Settings};
 use super::stage::{COUNTED, Stage, ln_mean_exp};
 use super::{NAME, Schema};
-use crate::data::{Dataset, Needs, X};
-use crate::model::{
-    Coordinates, HeldOut, HeldOutEffort, NamedArray, Origin, PREDICT_PANEL, Posterior, Summary, check_new_rows, for_panels_parallel,
+use crate::Result;
+use crate::answer::{
+    Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, KeptDraws, NamedArray, Neighbours, Origin, PREDICT_PANEL, PlaceRows,
+    Posterior, RowDensity, Summary, check_new_rows, for_panels_parallel,
 };
+use crate::data::{Dataset, Needs, X};
 use crate::run::{Piece, state};
-use crate::{Error, Result};
 
 const SAVED: &str = "factors posterior";
 /// Stored draws that new rows are placed by, at most.
@@ -71,9 +72,7 @@ pub(super) fn scales_of(kind: LikelihoodKind) -> &'static [Scale] {
 impl FactorsPosterior {
     pub(super) fn new(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
         let (draws, lengths) = read(chains, scales_of(settings.likelihood), schema.rows.len())?;
-        if draws.is_empty() {
-            return Err(Error::Unfit("there are no draws yet: let the run go on until the warm-up is over".into()));
-        }
+        KeptDraws::of(chains)?;
         let figures = chains.iter().map(|c| figures(c, settings.n_warmup)).collect();
         // among the draws with the commonest number of factors the one of largest log joint density
         let most = draws.iter().map(Draw::atoms).max().unwrap_or(0);
@@ -102,6 +101,10 @@ impl FactorsPosterior {
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
         Ok(state::unseal(SAVED, saved)?)
+    }
+
+    pub(super) fn factor_names(&self) -> Vec<String> {
+        (1..=self.factors()).map(|k| format!("factor{k}")).collect()
     }
 
     /// Number of factors.
@@ -330,46 +333,49 @@ fn figures(piece: &Piece, warm_up: u64) -> Figures {
     out
 }
 
-impl Posterior for FactorsPosterior {
-    fn origin(&self) -> Origin<'_> {
-        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.width, classes: &[] }
-    }
-
-    fn sources(&self) -> &[String] {
-        &self.schema.sources
-    }
-
+impl PlaceRows for FactorsPosterior {
     fn transform(&self, data: &Dataset<'_>) -> Result<Coordinates> {
         self.check(data, true)?;
         let values = with_likelihood!(self, l => self.transform_with(l, data))?;
-        Ok(Coordinates { names: (1..=self.factors()).map(|k| format!("factor{k}")).collect(), values })
+        Ok(Coordinates { names: self.factor_names(), values })
+    }
+}
+
+impl RowDensity for FactorsPosterior {
+    fn counts(&self) -> bool {
+        self.settings.likelihood == LikelihoodKind::Poisson
     }
 
     fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
-        effort.check()?;
         self.check(data, false)?;
         with_likelihood!(self, l => self.held_out_with(l, data, effort))
     }
+}
 
-    fn counts(&self) -> Option<bool> {
-        Some(self.settings.likelihood == LikelihoodKind::Poisson)
-    }
-
+impl CompleteRows for FactorsPosterior {
     fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
-        if self.settings.likelihood != LikelihoodKind::Poisson {
-            return Err(Error::Unfit("only counts can be completed: fit with `likelihood` poisson".into()));
-        }
-        if !(exposure > 0.0 && exposure <= 1.0) {
-            return Err(Error::setting("exposure", exposure, "a number above 0 and at most 1"));
-        }
         self.check(data, false)?;
         with_likelihood!(self, l => self.complete_with(l, data, exposure))
     }
+}
 
+impl Neighbours for FactorsPosterior {
     fn retrieve(&self, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {
         self.check(queries, true)?;
         self.check(among, true)?;
         with_likelihood!(self, l => self.retrieve_with(l, queries, among, most))
+    }
+}
+
+impl Posterior for FactorsPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.width, sources: &self.schema.sources }
+    }
+
+    /// Only counts can be completed.
+    fn answers(&self) -> Answers<'_> {
+        let completion = self.counts().then_some(self as &dyn CompleteRows);
+        Answers { coordinates: Some(self), density: Some(self), completion, neighbours: Some(self), ..Answers::default() }
     }
 
     fn summary(&self) -> Summary {

@@ -3,9 +3,9 @@
 use super::draws::Draw;
 use super::posterior::{FactorsPosterior, scales_of};
 use super::settings::LikelihoodKind;
+use crate::answer::{ColumnKind, Dim, DrawTable, Fact, Figure, NamedArray, Summary, SummaryTable};
 use crate::diagnostics::{convergence, summarise};
 use crate::linalg::dot;
-use crate::model::{NamedArray, Summary};
 use crate::prior::BetaProcess;
 
 /// A source uses a factor if it does so in more than half of the draws…
@@ -14,8 +14,6 @@ const USED: f64 = 0.5;
 const CARRIES: f64 = 0.005;
 /// Names of columns that describe a factor.
 const WORDS: usize = 4;
-/// Sources that have columns of their own in the table.
-const COLUMNS: usize = 6;
 
 /// Mean and standard deviation.
 fn moments(values: &[f64]) -> (f64, f64) {
@@ -137,53 +135,53 @@ impl FactorsPosterior {
     pub(super) fn summarised(&self) -> Summary {
         let (sources, factors) = (self.sources_count(), self.factors());
         let (sharing, mass, presence, components) = (self.sharing(), self.mass(), self.presence(), self.components());
-        let atoms: Vec<f64> = self.draws.iter().map(|d| d.atoms() as f64).collect();
-        let (mean, sd) = moments(&atoms);
+        let estimate = |values: &[f64]| {
+            let (mean, sd) = moments(values);
+            Figure::Estimate { mean, sd }
+        };
+        let of_draws = |value: fn(&Draw) -> f64| estimate(&self.draws.iter().map(value).collect::<Vec<_>>());
         let word = match self.settings.likelihood {
             LikelihoodKind::Poisson => "counts",
             LikelihoodKind::Gaussian => "real numbers",
         };
-        let rows: u64 = self.schema.rows.iter().sum();
-        let named = |j: usize| {
-            let n = self.schema.rows[j];
-            if n == 0 { format!("{} (no data)", self.schema.sources[j]) } else { format!("{} ({n})", self.schema.sources[j]) }
-        };
+        let rows = (0..sources).map(|j| (self.schema.sources[j].clone(), self.schema.rows[j] as f64)).collect();
         let mut facts = vec![
-            ("model".to_string(), format!("factors of {word}: {rows} rows of {} columns", self.schema.width)),
-            ("sources (rows)".to_string(), (0..sources).map(named).collect::<Vec<_>>().join(", ")),
-            ("draws".to_string(), format!("{} from {} chain(s)", self.draws.len(), self.lengths.len())),
-            ("factors".to_string(), format!("{mean:.2} ± {sd:.2} in a draw; {factors} in the reference draw, below")),
+            Fact::text("model", format!("factors of {word}")),
+            Fact::count("rows", self.schema.rows.iter().sum::<u64>() as usize),
+            Fact::count("columns", self.schema.width),
+            Fact::new("rows of each source", Figure::Numbers(rows)),
         ];
-        let learned = |value: fn(&Draw) -> f64| {
-            let (mean, sd) = moments(&self.draws.iter().map(value).collect::<Vec<_>>());
-            format!("{mean:.3} ± {sd:.3}")
-        };
+        facts.extend(DrawTable::facts(&self.lengths));
+        facts.push(Fact::new("factors in a draw", of_draws(|d| d.atoms() as f64)));
+        facts.push(Fact::count("factors in the reference draw", factors).remark("below"));
         if self.settings.learn_mass {
-            facts.push(("mass, learned".to_string(), learned(|d| d.mass)));
+            facts.push(Fact::new("mass, learned", of_draws(|d| d.mass)));
         }
         if self.settings.learn_shape && self.settings.likelihood == LikelihoodKind::Poisson {
-            facts.push(("shape, learned".to_string(), format!("{} (the smaller the sparser)", learned(|d| d.scales[0][0]))));
+            facts.push(Fact::new("shape, learned", of_draws(|d| d.scales[0][0])).remark("the smaller the sparser"));
         }
-        for a in 0..sources.min(COLUMNS) {
-            for b in a + 1..sources.min(COLUMNS) {
-                let (mean, sd) = moments(&self.shared_draws(a, b));
-                let what = format!("shared by {} and {}", self.schema.sources[a], self.schema.sources[b]);
-                facts.push((what, format!("{mean:.2} ± {sd:.2} (prior {:.2})", self.shared_prior(a, b))));
-            }
-        }
-        let shown = sources.min(COLUMNS);
-        let mut headings = vec!["in draws".to_string(), "used by".to_string()];
-        headings.extend((0..shown).map(|j| format!("P({})", self.schema.sources[j])));
-        headings.extend((0..shown).map(|j| format!("share of {}", self.schema.sources[j])));
+        use ColumnKind::{Count, Number, Share};
+        let mut columns = vec![("in draws".to_string(), Share), ("used by".to_string(), Count)];
+        columns.extend(self.schema.sources.iter().map(|s| (format!("P({s})"), Share)));
+        columns.extend(self.schema.sources.iter().map(|s| (format!("share of {s}"), Share)));
         let used = |f: usize| (0..sources).filter(|j| sharing[j * factors + f] > USED && mass[j * factors + f] > CARRIES).count() as f64;
-        let table = (0..factors)
-            .map(|f| {
-                let mut row = vec![presence[f], used(f)];
-                row.extend((0..shown).map(|j| sharing[j * factors + f]));
-                row.extend((0..shown).map(|j| mass[j * factors + f]));
-                (self.described(&components, f), row)
-            })
-            .collect();
+        let mut table = SummaryTable::new("factors", columns);
+        for f in 0..factors {
+            let mut row = vec![presence[f], used(f)];
+            row.extend((0..sources).map(|j| sharing[j * factors + f]));
+            row.extend((0..sources).map(|j| mass[j * factors + f]));
+            table.rows.push((self.described(&components, f), row));
+        }
+        let mut tables = vec![table];
+        if sources > 1 {
+            let mut shared = SummaryTable::new("shared factors", [("mean", Number), ("sd", Number), ("prior mean", Number)]);
+            for (a, b) in (0..sources).flat_map(|a| (a + 1..sources).map(move |b| (a, b))) {
+                let (mean, sd) = moments(&self.shared_draws(a, b));
+                let name = format!("{} and {}", self.schema.sources[a], self.schema.sources[b]);
+                shared.rows.push((name, vec![mean, sd, self.shared_prior(a, b)]));
+            }
+            tables.push(shared);
+        }
         let by_chain = |f: fn(&super::posterior::Figures) -> &Vec<f64>| -> Vec<Vec<f64>> {
             // chains that are not finished may differ in length
             let n = self.figures.iter().map(|c| f(c).len()).min().unwrap_or(0);
@@ -201,39 +199,39 @@ impl FactorsPosterior {
                 "There is one source, so nothing can be shared: name the column of groups with `sources` to see who shares what.".into(),
             );
         }
-        Summary { facts, headings, rows: table, converged: verdict.converged, notes }
+        Summary { facts, tables, converged: verdict.converged, notes }
     }
 
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
-        let (sources, factors, width) = (self.sources_count(), self.factors(), self.schema.width);
+        let (sources, n) = (self.sources_count(), self.draws.len());
         let pairs = |f: &dyn Fn(usize, usize) -> f64| (0..sources * sources).map(|at| f(at / sources, at % sources)).collect::<Vec<f64>>();
-        let by_source = vec![sources, factors];
-        let square = vec![sources, sources];
-        let n = self.draws.len();
         let each = |f: &dyn Fn(&Draw) -> f64| self.draws.iter().map(f).collect::<Vec<f64>>();
+        let factor = || Dim::named("factor", self.factor_names());
+        let source = |name: &'static str| Dim::named(name, self.schema.sources.iter().cloned());
+        let by_source = |name, values| NamedArray::new(name, vec![source("source"), factor()], values);
+        let square = |name, values| NamedArray::new(name, vec![source("source"), source("other_source")], values);
+        let draw = || Dim::counted("draw", n);
+        let concentration = self.draws.iter().flat_map(|d| d.concentration.clone()).collect();
         let mut all = vec![
-            NamedArray { name: "components", shape: vec![factors, width], values: self.components() },
-            NamedArray { name: "sharing", shape: by_source.clone(), values: self.sharing() },
-            NamedArray { name: "mass", shape: by_source.clone(), values: self.mass() },
-            NamedArray { name: "usage", shape: by_source, values: self.usage() },
-            NamedArray { name: "presence", shape: vec![factors], values: self.presence() },
-            NamedArray { name: "shared", shape: square.clone(), values: pairs(&|a, b| moments(&self.shared_draws(a, b)).0) },
-            NamedArray { name: "shared_deviation", shape: square.clone(), values: pairs(&|a, b| moments(&self.shared_draws(a, b)).1) },
-            NamedArray { name: "shared_prior", shape: square, values: pairs(&|a, b| self.shared_prior(a, b)) },
-            NamedArray { name: "n_factors_draws", shape: vec![n], values: each(&|d| d.atoms() as f64) },
-            NamedArray { name: "log_joint_draws", shape: vec![n], values: each(&|d| d.ln_joint) },
-            NamedArray { name: "log_likelihood_draws", shape: vec![n], values: each(&|d| d.ln_likelihood) },
-            NamedArray { name: "mass_draws", shape: vec![n], values: each(&|d| d.mass) },
-            NamedArray {
-                name: "concentration_draws",
-                shape: vec![n, sources],
-                values: self.draws.iter().flat_map(|d| d.concentration.clone()).collect(),
-            },
-            NamedArray { name: "chain_lengths", shape: vec![self.lengths.len()], values: self.lengths.iter().map(|&l| l as f64).collect() },
+            NamedArray::new("components", vec![factor(), Dim::columns(&self.schema.columns, self.schema.width)], self.components()),
+            by_source("sharing", self.sharing()),
+            by_source("mass", self.mass()),
+            by_source("usage", self.usage()),
+            NamedArray::new("presence", vec![factor()], self.presence()),
+            square("shared", pairs(&|a, b| moments(&self.shared_draws(a, b)).0)),
+            square("shared_deviation", pairs(&|a, b| moments(&self.shared_draws(a, b)).1)),
+            square("shared_prior", pairs(&|a, b| self.shared_prior(a, b))),
+            NamedArray::draws("n_factors_draws", each(&|d| d.atoms() as f64)),
+            NamedArray::draws("log_joint_draws", each(&|d| d.ln_joint)),
+            NamedArray::draws("log_likelihood_draws", each(&|d| d.ln_likelihood)),
+            NamedArray::draws("mass_draws", each(&|d| d.mass)),
+            NamedArray::new("concentration_draws", vec![draw(), source("source")], concentration),
+            NamedArray::chain_lengths(&self.lengths),
         ];
         for (which, scale) in scales_of(self.settings.likelihood).iter().enumerate() {
             let values = self.draws.iter().flat_map(|d| d.scales[which].clone()).collect();
-            all.push(NamedArray { name: scale.array, shape: vec![n, scale.len(sources)], values });
+            let along = if scale.len(sources) == sources { source("source") } else { Dim::counted("value", scale.len(sources)) };
+            all.push(NamedArray::new(scale.array, vec![draw(), along], values));
         }
         all
     }

@@ -7,7 +7,7 @@ use super::gaussian::{Centre, Gaussian, Hyper};
 use super::settings::{LikelihoodKind, Settings};
 use super::unfit;
 use crate::Result;
-use crate::data::{Dataset, Needs};
+use crate::data::Survey;
 
 /// Counts beyond this make one wonder.
 const LARGE: f64 = 1e7;
@@ -31,40 +31,18 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Checks the data, and tells what a user should know of them.
-    pub(super) fn of(data: &Dataset<'_>, settings: &Settings) -> Result<(Self, Vec<String>)> {
+    /// What results depend on, and what a user should know of the data.
+    pub(super) fn of(survey: &Survey, settings: &Settings) -> Result<(Self, Vec<String>)> {
         let counts = settings.likelihood == LikelihoodKind::Poisson;
-        data.check(Needs { counts, missing: settings.missing, ..Needs::FEATURES })?;
-        if data.weights.is_some() {
+        let header = survey.header();
+        if header.weighted {
             return Err(unfit("factors does not weigh rows: leave the weights out, or repeat rows"));
         }
-        if data.rows() > u32::MAX as usize {
+        if survey.rows() > u64::from(u32::MAX) {
             return Err(unfit("factors takes at most 4294967295 rows"));
         }
-        let (sources, codes) = match &data.sources {
-            Some(given) => (given.names.clone(), given.codes.clone()),
-            None => (vec!["all".to_string()], vec![0; data.rows()]),
-        };
-        let (width, x) = (data.x.cols(), data.x.view());
-        let mut rows = vec![0u64; sources.len()];
-        codes.iter().for_each(|&j| rows[j as usize] += 1);
-        // sums and numbers of what is there, by source and column
-        let (mut sums, mut missing) = (vec![0.0; sources.len() * width], vec![0u64; sources.len() * width]);
-        let mut largest = 0.0f64;
-        for (i, &j) in codes.iter().enumerate() {
-            let at = j as usize * width;
-            x.for_row(i, |m, v| {
-                if v.is_nan() {
-                    missing[at + m] += 1;
-                } else {
-                    sums[at + m] += v;
-                    largest = largest.max(v);
-                }
-            });
-        }
-        let total = |values: &[f64], m: usize| values.iter().skip(m).step_by(width).sum::<f64>();
-        let seen = |m: usize| data.rows() as u64 - missing.iter().skip(m).step_by(width).sum::<u64>();
-        let means: Vec<f64> = (0..width).map(|m| if seen(m) == 0 { 0.0 } else { total(&sums, m) / seen(m) as f64 }).collect();
+        let sources = header.sources.clone().unwrap_or_else(|| vec!["all".to_string()]);
+        let (means, largest) = (survey.column_means(), survey.largest_entry());
         let mut warnings = Vec::new();
         if counts && means.iter().all(|&m| m == 0.0) {
             warnings.push("every count is zero: there is nothing to learn from these rows".to_string());
@@ -77,8 +55,9 @@ impl Schema {
         if counts && largest > LARGE {
             warnings.push(format!("the largest count is {largest:.0}: consider dividing all counts, or likelihood gaussian"));
         }
-        let centre = (!counts).then(|| centre(data, settings, &codes, &rows, &sums, &missing, &means)).transpose()?;
-        Ok((Self { columns: data.columns.clone(), width, sources, rows, means, centre }, warnings))
+        let centre = (!counts).then(|| centre(survey, settings, &means)).transpose()?;
+        let rows = survey.source_rows().to_vec();
+        Ok((Self { columns: header.columns.clone(), width: header.width, sources, rows, means, centre }, warnings))
     }
 
     /// The Poisson distribution for these data.
@@ -123,40 +102,10 @@ impl Schema {
 }
 
 /// Means to take off and what to divide by, for real numbers.
-fn centre(
-    data: &Dataset<'_>,
-    settings: &Settings,
-    codes: &[u32],
-    rows: &[u64],
-    sums: &[f64],
-    missing: &[u64],
-    overall: &[f64],
-) -> Result<Centre> {
-    let (width, x) = (data.x.cols(), data.x.view());
-    let mut means = Vec::with_capacity((rows.len() + 1) * width);
-    for (j, &n) in rows.iter().enumerate() {
-        for m in 0..width {
-            let seen = n - missing[j * width + m];
-            // a source that never has the column says nothing of its mean
-            means.push(if seen == 0 { overall[m] } else { sums[j * width + m] / seen as f64 });
-        }
-    }
+fn centre(survey: &Survey, settings: &Settings, overall: &[f64]) -> Result<Centre> {
+    let mut means = survey.source_means();
     means.extend_from_slice(overall);
-    let all_missing: u64 = missing.iter().sum();
-    let entries = (data.rows() * width) as f64 - all_missing as f64;
-    // without centring the spread is still that around the mean of all entries
-    let grand = sums.iter().sum::<f64>() / entries.max(1.0);
-    let mut square = 0.0;
-    let mut row = vec![0.0; width];
-    for (i, &j) in codes.iter().enumerate() {
-        row.fill(0.0);
-        x.for_row(i, |m, v| row[m] = v);
-        for (m, v) in row.iter().enumerate().filter(|(_, v)| !v.is_nan()) {
-            let from = if settings.center { means[j as usize * width + m] } else { grand };
-            square += (v - from) * (v - from);
-        }
-    }
-    let scale = (square / entries.max(1.0)).sqrt();
+    let scale = (survey.squares() / survey.entries().max(1.0)).sqrt();
     if !(scale.is_finite() && scale > 0.0) {
         let what = if settings.center { "every column is constant within its source" } else { "every entry is the same" };
         return Err(unfit(format!("the rows have no variation ({what}): there are no factors to find")));
@@ -164,5 +113,5 @@ fn centre(
     if !settings.center {
         means.fill(0.0);
     }
-    Ok(Centre { columns: width, means, scale, missing: settings.missing })
+    Ok(Centre { columns: survey.header().width, means, scale, missing: settings.missing })
 }

@@ -13,12 +13,13 @@ pub use posterior::LogisticPosterior;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
-use super::columns::{column_warnings, preview};
 use super::{Family, Fit, Kind, Model, Posterior, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Dataset, Design, Needs, Scaling, Target, TargetKind};
-use crate::run::{AnyProgram, Piece, Schedule, state};
+use crate::data::survey::preview;
+use crate::data::{Design, Needs, Questions, Scaling, Survey, TargetKind};
+use crate::run::{Piece, Schedule, state};
 use crate::{Error, Result};
 
 const NAME: &str = "logistic";
@@ -160,23 +161,20 @@ impl Model for LogisticModel {
         as_map(&self.settings)
     }
 
-    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        data.check(Needs::target(TargetKind::Classes))?;
-        let Target::Classes(classes) = &data.target else { return Err(crate::data::DataError::NoTarget.into()) };
-        if classes.names.len() != 2 {
+    fn questions(&self) -> Questions {
+        Questions { columns: true, ..Questions::needing(Needs::target(TargetKind::Classes)) }
+    }
+
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        let classes = survey.header().classes();
+        if classes.len() != 2 {
             return Err(Error::Unfit(format!(
                 "logistic separates two classes, but the target has {}: {}; fit `softmax` instead",
-                classes.names.len(),
-                preview(&classes.names)
+                classes.len(),
+                preview(classes)
             )));
         }
-        if let Some(row) = data.weights.iter().flatten().position(|w| w.fract() != 0.0 || *w > 1e6) {
-            return Err(Error::Unfit(format!(
-                "row {}: the weight must be a whole number of at most 1000000 for logistic (a row of weight 2 counts twice); \
-                 fit `softmax` for other weights",
-                row + 1
-            )));
-        }
+        survey.check_whole_weights("logistic", "fit `softmax` for other weights")?;
         let s = &self.settings;
         let scaling = Scaling {
             center: s.standardize && s.fit_intercept,
@@ -184,20 +182,20 @@ impl Model for LogisticModel {
             intercept: s.fit_intercept,
             drop_constant: s.fit_intercept,
         };
-        let (design, dropped) = Design::fit(&data.x, data.weights.as_deref(), scaling);
+        let (design, dropped) = survey.design(scaling)?;
         if design.dim() > MOST_COLUMNS {
             return Err(Error::Unfit(format!(
                 "logistic holds a {0} by {0} matrix for each thread and takes at most {MOST_COLUMNS} columns: select columns first",
                 design.dim()
             )));
         }
-        let warnings = column_warnings(data, &dropped, s.standardize);
-        let schema = Schema { columns: data.columns.clone(), classes: classes.names.clone(), design };
-        Ok(Box::new(LogisticFit::new(s, schema, warnings)))
+        let warnings = survey.column_warnings(&dropped, s.standardize);
+        let schema = Schema { columns: survey.header().columns.clone(), classes: classes.to_vec(), design };
+        self.bind(schema, warnings)
     }
 
-    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
-        Ok(Box::new(LogisticFit::new(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())))
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -210,44 +208,14 @@ impl Model for LogisticModel {
     }
 }
 
-struct LogisticFit {
-    settings: Settings,
-    schema: Schema,
-    program: Gibbs,
-    warnings: Vec<String>,
-}
-
-impl LogisticFit {
-    fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Self {
-        let program = Gibbs { precision: settings.precisions(&schema.design), design: schema.design.clone() };
-        Self { settings: settings.clone(), schema, program, warnings }
-    }
-}
-
-impl Fit for LogisticFit {
-    fn program(&self) -> &dyn AnyProgram {
-        &self.program
-    }
-
-    fn chains(&self) -> u32 {
-        self.settings.n_chains
-    }
-
-    fn schedule(&self) -> Schedule {
+impl LogisticModel {
+    fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = &self.settings;
-        Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin }
-    }
-
-    fn schema(&self) -> Result<Vec<u8>> {
-        Ok(state::seal(SCHEMA, &self.schema)?)
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
-        Ok(Box::new(LogisticPosterior::new(&self.schema, chains)?))
+        let program = Gibbs { precision: s.precisions(&schema.design), design: schema.design.clone() };
+        let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
+        let sealed = state::seal(SCHEMA, &schema)?;
+        let read = move |chains: &[Piece]| Ok(Box::new(LogisticPosterior::new(&schema, chains)?) as Box<dyn Posterior>);
+        Ok(Fit::new(Arc::new(program), s.n_chains, schedule, sealed, warnings, read))
     }
 }
 

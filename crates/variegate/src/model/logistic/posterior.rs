@@ -3,14 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::{NAME, Schema};
+use crate::Result;
+use crate::answer::{
+    Answers, ClassProbabilities, Dim, DrawTable, Fact, KeptDraws, NamedArray, Origin, Posterior, PredictClasses, Summary,
+    check_prediction_rows, choose_method, for_panels,
+};
 use crate::data::Dataset;
 use crate::data::design::PanelScratch;
-use crate::diagnostics::{by_chain, convergence, summarise};
 use crate::linalg::dot;
-use crate::model::{ClassProbabilities, NamedArray, Origin, Posterior, Summary, check_prediction_rows, choose_method, for_panels};
 use crate::run::{Piece, state};
 use crate::special::sigmoid;
-use crate::{Error, Result};
 
 const SAVED: &str = "logistic posterior";
 const METHODS: &[&str] = &["average", "plug-in"];
@@ -29,27 +31,9 @@ pub struct LogisticPosterior {
 
 impl LogisticPosterior {
     pub(super) fn new(schema: &Schema, chains: &[Piece]) -> Result<Self> {
-        let dim = schema.design.dim();
-        let mut out = Self { schema: schema.clone(), lengths: Vec::new(), weights: Vec::new(), log_joint: Vec::new() };
-        for chain in chains {
-            let table = &chain.draws.scalars;
-            if table.rows() == 0 {
-                continue;
-            }
-            let (Some((at, width)), Some(log_joint)) = (table.find("weights"), table.column("log_joint", 0)) else {
-                return Err(Error::Unfit("the draws have no column `weights`: they belong to another model".into()));
-            };
-            if width != dim {
-                return Err(Error::Unfit(format!("the draws have {width} weights, but the schema has {dim}")));
-            }
-            out.lengths.push(table.rows());
-            out.log_joint.extend(log_joint);
-            out.weights.extend(table.values.chunks_exact(table.width()).flat_map(|row| &row[at..at + width]));
-        }
-        if out.lengths.is_empty() {
-            return Err(Error::Unfit("the run has no draws yet, it was stopped during its warm-up: resume it".into()));
-        }
-        Ok(out)
+        let draws = KeptDraws::of(chains)?;
+        let (weights, log_joint) = (draws.vectors("weights", schema.design.dim())?, draws.numbers("log_joint")?);
+        Ok(Self { schema: schema.clone(), lengths: draws.lengths(), weights, log_joint })
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
@@ -74,15 +58,11 @@ impl LogisticPosterior {
         }
         out
     }
-
-    fn by_chain(&self, values: &[f64]) -> Vec<Vec<f64>> {
-        by_chain(values, &self.lengths)
-    }
 }
 
-impl Posterior for LogisticPosterior {
-    fn origin(&self) -> Origin<'_> {
-        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
+impl PredictClasses for LogisticPosterior {
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
     }
 
     fn methods(&self) -> &'static [&'static str] {
@@ -91,7 +71,7 @@ impl Posterior for LogisticPosterior {
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
         let method = choose_method(method, METHODS)?;
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
         let design = &self.schema.design;
         let dim = design.dim();
         let plug_in = method == "plug-in";
@@ -131,42 +111,37 @@ impl Posterior for LogisticPosterior {
         });
         Ok(ClassProbabilities { probability, deviation: (!plug_in).then_some(deviation) })
     }
+}
+
+impl Posterior for LogisticPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        Answers { classes: Some(self), ..Answers::default() }
+    }
 
     fn summary(&self) -> Summary {
-        let natural = self.natural();
-        let k = self.schema.design.kept.len();
-        let mut summary = Summary {
-            facts: vec![
-                ("model".into(), format!("logistic: log-odds of `{}` against `{}`", self.schema.classes[1], self.schema.classes[0])),
-                ("draws".into(), format!("{} from {} chain(s)", self.draws(), self.lengths.len())),
-                ("mean log joint".into(), format!("{:.3}", self.log_joint.iter().sum::<f64>() / self.draws() as f64)),
-            ],
-            headings: ["mean", "sd", "5%", "95%", "ESS bulk", "ESS tail", "R-hat"].map(String::from).to_vec(),
-            ..Summary::default()
-        };
-        let mut checked = vec![("log joint".to_string(), summarise(&self.by_chain(&self.log_joint)))];
-        let names = self.schema.design.kept.iter().map(|&j| {
-            let j = j as usize;
-            self.schema.columns.get(j).cloned().unwrap_or_else(|| format!("x{j}"))
-        });
-        for (j, name) in names.chain(["(intercept)".to_string()]).enumerate() {
-            if j == k && !self.schema.design.intercept {
-                break;
-            }
-            let column: Vec<f64> = natural.iter().skip(j).step_by(k + 1).copied().collect();
-            let s = summarise(&self.by_chain(&column));
-            summary.rows.push((name.clone(), vec![s.mean, s.sd, s.q5, s.q95, s.ess_bulk, s.ess_tail, s.r_hat]));
-            checked.push((name, s));
+        let (natural, design) = (self.natural(), &self.schema.design);
+        let k = design.kept.len();
+        let mut table = DrawTable::new("coefficients", &self.lengths);
+        table.judge("log joint density", &self.log_joint);
+        let names = design.names(&self.schema.columns).into_iter().chain(design.intercept.then(|| "(intercept)".to_string()));
+        for (j, name) in names.enumerate() {
+            table.row(name, &natural.iter().skip(j).step_by(k + 1).copied().collect::<Vec<f64>>());
         }
-        let verdict = convergence(checked.iter().map(|(n, s)| (n.as_str(), s)), self.lengths.len());
-        summary.converged = verdict.converged;
-        summary.notes = verdict.sentences;
-        summary
+        let (table, verdict) = table.finish();
+        let model = format!("logistic: log-odds of `{}` against `{}`", self.schema.classes[1], self.schema.classes[0]);
+        let mut facts = vec![Fact::text("model", model)];
+        facts.extend(DrawTable::facts(&self.lengths));
+        facts.push(Fact::number("mean log joint density", self.log_joint.iter().sum::<f64>() / self.draws() as f64));
+        Summary { facts, tables: vec![table], converged: verdict.converged, notes: verdict.sentences }
     }
 
     fn arrays(&self) -> Vec<NamedArray> {
         let k = self.schema.design.kept.len();
-        let width = self.width();
+        let width = self.schema.design.raw_cols;
         let m = self.draws();
         let natural = self.natural();
         // columns left out as constant have coefficient 0
@@ -180,13 +155,14 @@ impl Posterior for LogisticPosterior {
         }
         let mean = (0..width).map(|j| coefficients.iter().skip(j).step_by(width).sum::<f64>() / m as f64).collect();
         let intercept = intercepts.iter().sum::<f64>() / m as f64;
+        let column = || Dim::columns(&self.schema.columns, width);
         vec![
-            NamedArray { name: "coef", shape: vec![1, width], values: mean },
-            NamedArray { name: "intercept", shape: vec![1], values: vec![intercept] },
-            NamedArray { name: "coef_draws", shape: vec![m, width], values: coefficients },
-            NamedArray { name: "intercept_draws", shape: vec![m], values: intercepts },
-            NamedArray { name: "log_joint_draws", shape: vec![m], values: self.log_joint.clone() },
-            NamedArray { name: "chain_lengths", shape: vec![self.lengths.len()], values: self.lengths.iter().map(|&n| n as f64).collect() },
+            NamedArray::new("coef", vec![Dim::counted("row", 1), column()], mean),
+            NamedArray::scalar("intercept", intercept),
+            NamedArray::new("coef_draws", vec![Dim::counted("draw", m), column()], coefficients),
+            NamedArray::draws("intercept_draws", intercepts),
+            NamedArray::draws("log_joint_draws", self.log_joint.clone()),
+            NamedArray::chain_lengths(&self.lengths),
         ]
     }
 

@@ -3,6 +3,8 @@
 use serde_json::{Map, json};
 
 use super::*;
+use crate::data::Dataset;
+use crate::data::Target;
 use crate::data::{Classes, Matrix};
 use crate::diagnostics::{mcse_mean, summarise};
 use crate::model::{RunSettings, family, fit};
@@ -98,10 +100,10 @@ fn bad_settings_and_data_say_what_is_wrong() {
     let model = family("logistic").unwrap().configure(&Map::new()).unwrap();
     let mut three = tiny();
     three.target = Target::Classes(Classes { codes: vec![0, 1, 2, 0, 1, 2], names: vec!["a".into(), "b".into(), "c".into()] });
-    assert!(model.prepare(&three).err().unwrap().to_string().contains("softmax"));
+    assert!(model.bind(&three).err().unwrap().to_string().contains("softmax"));
     let mut half = tiny();
     half.weights = Some(vec![0.5; 6]);
-    assert!(model.prepare(&half).err().unwrap().to_string().contains("row 1"));
+    assert!(model.bind(&half).err().unwrap().to_string().contains("row 1"));
 }
 
 #[test]

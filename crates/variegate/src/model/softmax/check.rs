@@ -17,7 +17,7 @@ use super::starts::Start;
 use super::structure::Sizes;
 use super::tree::{Coding, Gates, Outcome, Structure};
 use super::vb::{Factors, Job, Role, SEARCH_ITERATIONS, Standing, State};
-use super::{Bound, Precision, Schema, SoftmaxFit, Vb};
+use super::{Ascent, Bound, Precision, Schema, Vb};
 use crate::Result;
 use crate::check::{CheckReport, Comparison, Progress};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
@@ -143,7 +143,7 @@ pub(super) fn program(settings: &Settings, outcome: Outcome, design: Design, cou
         y_scale: vec![1.0; outputs],
         design,
     };
-    SoftmaxFit::program_of(settings, &schema)
+    Ascent::program_of(settings, &schema)
 }
 
 /// The job of fitting one structure from one start.

@@ -65,14 +65,15 @@ pub use vb::{State, Vb};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
-use super::columns::column_warnings;
 use super::{Family, Fit, Model, Posterior, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
+use crate::answer::{Fact, Figure};
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Classes, DataError, Dataset, Design, Needs, Scaling, Target, TargetKind};
-use crate::run::{AnyProgram, Piece, Schedule, saved_global, state};
+use crate::data::survey::Spread;
+use crate::data::{Design, InputMap, Needs, Questions, Scaling, Survey, TargetKind};
+use crate::run::{Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
-use gibbs::fit::GibbsFit;
 use layout::Layout;
 use search::Policy;
 use tree::{Outcome, Structure};
@@ -178,8 +179,26 @@ impl Schema {
         Ok((schema.classes.len(), schema.design.kept.len()))
     }
 
+    /// Rows, classes and columns, as summaries show them.
+    fn facts(&self) -> Vec<Fact> {
+        let rows = if self.classes.is_empty() {
+            Fact::number("rows", self.counts[0])
+        } else {
+            let counts = self.classes.iter().cloned().zip(self.counts.iter().copied()).collect();
+            Fact::new("rows of each class", Figure::Numbers(counts))
+        };
+        vec![rows, Fact::count("columns", self.design.available()), Fact::count("columns used", self.design.kept.len())]
+    }
+
     fn outcome(&self) -> Outcome {
         if self.y_mean.is_empty() { Outcome::Classes(self.classes.len()) } else { Outcome::Real(self.y_mean.len()) }
+    }
+}
+
+impl SoftmaxModel {
+    fn scaling(&self) -> Scaling {
+        let standardize = self.settings.standardize;
+        Scaling { center: standardize, scale: standardize, intercept: true, drop_constant: true }
     }
 }
 
@@ -192,67 +211,62 @@ impl Model for SoftmaxModel {
         as_map(&self.settings)
     }
 
-    fn target(&self) -> Option<TargetKind> {
-        Some(match self.settings.task {
-            Task::Classification => TargetKind::Classes,
-            Task::Regression => TargetKind::Real,
-        })
+    /// Weights of classes are weights of rows, and count in the means and deviations of columns like those.
+    fn questions(&self) -> Questions {
+        let s = &self.settings;
+        let classes = s.task == Task::Classification;
+        Questions {
+            columns: true,
+            balanced: classes && s.class_weight == ClassWeight::Balanced,
+            features: (s.input_map != InputMap::None).then_some((s.input_map, self.scaling())),
+            ..Questions::needing(Needs::target(if classes { TargetKind::Classes } else { TargetKind::Real }))
+        }
     }
 
-    fn prepare(&self, data: &Dataset<'_>) -> Result<Box<dyn Fit>> {
-        data.check(Needs { target: self.target(), ..Needs::FEATURES })?;
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
         let s = &self.settings;
-        let scaling = Scaling { center: s.standardize, scale: s.standardize, intercept: true, drop_constant: true };
-        let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
-        let (counts, class_weight) = match &data.target {
-            Target::Classes(classes) => class_counts(classes, weight, s.class_weight)?,
-            _ => (vec![(0..data.rows()).map(weight).sum()], Vec::new()),
-        };
-        // weights of classes are weights of rows, and count in the means and deviations of columns like those
-        let weights: Option<Vec<f64>> = match &data.target {
-            Target::Classes(c) if !class_weight.is_empty() => {
-                Some(c.codes.iter().enumerate().map(|(i, code)| weight(i) * class_weight[*code as usize]).collect())
+        let class_weight = survey.class_weight().to_vec();
+        let counts = match s.task {
+            Task::Regression => vec![survey.weight()],
+            Task::Classification => {
+                let counts = survey.class_counts()?;
+                if class_weight.is_empty() { counts.to_vec() } else { vec![counts.iter().sum::<f64>() / counts.len() as f64; counts.len()] }
             }
-            _ => None,
         };
-        let weights = weights.as_deref().or(data.weights.as_deref());
-        let (design, dropped) = Design::fit_mapped(&data.x, weights, scaling, s.input_map, 0)?;
-        let mut warnings = column_warnings(data, &dropped, s.standardize);
+        let (design, dropped) = survey.design(self.scaling())?;
+        let mut warnings = survey.column_warnings(&dropped, s.standardize);
         if s.bound == Bound::Double && s.covariance.0 == Some(Covariance::Joint) {
             warnings.push(
                 "with the double bound a joint covariance has no entries between classes: `child` gives the same fit and was used".into(),
             );
         }
-        let mut schema = Schema {
-            columns: data.columns.clone(),
-            classes: Vec::new(),
+        // a constant outcome keeps its scale
+        let y_scale = |y: &Spread| y.deviation().filter(|sd| *sd > 1e-12 * (1.0 + y.mean().abs())).unwrap_or(1.0);
+        let schema = Schema {
+            columns: survey.header().columns.clone(),
+            classes: survey.header().classes().to_vec(),
             counts,
             class_weight,
-            y_mean: Vec::new(),
-            y_scale: Vec::new(),
+            y_mean: survey.outcomes().iter().map(Spread::mean).collect(),
+            y_scale: survey.outcomes().iter().map(y_scale).collect(),
             design,
         };
-        match &data.target {
-            Target::Classes(classes) => schema.classes.clone_from(&classes.names),
-            Target::Real { width, values } => (schema.y_mean, schema.y_scale) = moments(*width, values, weight),
-            _ => return Err(DataError::NoTarget.into()),
-        }
         if s.inference == Inference::Gibbs {
-            let fit = GibbsFit::new(s, schema, warnings)?;
-            fit.check(data)?;
-            return Ok(Box::new(fit));
+            let bound = gibbs::fit::Sampling::new(s, schema, warnings)?;
+            bound.check(survey)?;
+            return bound.fit();
         }
-        let fit = SoftmaxFit::new(s, schema, warnings)?;
-        fit.check_size()?;
-        Ok(Box::new(fit))
+        let bound = Ascent::new(s, schema, warnings)?;
+        bound.check_size()?;
+        bound.fit()
     }
 
-    fn reopen(&self, schema: &[u8]) -> Result<Box<dyn Fit>> {
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
         let schema = state::unseal(SCHEMA, schema)?;
         if self.settings.inference == Inference::Gibbs {
-            return Ok(Box::new(GibbsFit::new(&self.settings, schema, Vec::new())?));
+            return gibbs::fit::Sampling::new(&self.settings, schema, Vec::new())?.fit();
         }
-        Ok(Box::new(SoftmaxFit::new(&self.settings, schema, Vec::new())?))
+        Ascent::new(&self.settings, schema, Vec::new())?.fit()
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -268,47 +282,15 @@ impl Model for SoftmaxModel {
     }
 }
 
-/// Total weight of the rows of each class, and the factor of its rows where classes are to count the same.
-fn class_counts(classes: &Classes, weight: impl Fn(usize) -> f64, balance: ClassWeight) -> Result<(Vec<f64>, Vec<f64>)> {
-    let mut counts = vec![0.0; classes.names.len()];
-    classes.codes.iter().enumerate().for_each(|(i, &code)| counts[code as usize] += weight(i));
-    if let Some(empty) = counts.iter().position(|&n| n == 0.0) {
-        return Err(Error::Unfit(format!(
-            "class `{}` has no row of positive weight: leave it out of the list of classes",
-            classes.names[empty]
-        )));
-    }
-    if balance == ClassWeight::None {
-        return Ok((counts, Vec::new()));
-    }
-    let each = counts.iter().sum::<f64>() / counts.len() as f64;
-    let factors = counts.iter().map(|n| each / n).collect();
-    Ok((vec![each; counts.len()], factors))
-}
-
-/// Weighted mean and standard deviation of each real outcome; a constant one keeps its scale.
-fn moments(width: usize, values: &[f64], weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
-    let rows = values.len() / width.max(1);
-    let total: f64 = (0..rows).map(&weight).sum();
-    let mean: Vec<f64> = (0..width).map(|q| (0..rows).map(|i| weight(i) * values[i * width + q]).sum::<f64>() / total).collect();
-    let scale = (0..width)
-        .map(|q| {
-            let square: f64 = (0..rows).map(|i| weight(i) * (values[i * width + q] - mean[q]).powi(2)).sum();
-            let sd = (square / total).sqrt();
-            if sd > 1e-12 * (1.0 + mean[q].abs()) { sd } else { 1.0 }
-        })
-        .collect();
-    (mean, scale)
-}
-
-struct SoftmaxFit {
+/// Ascents of the bound, bound to the schema of their data.
+struct Ascent {
     settings: Settings,
     schema: Schema,
     program: Vb,
     warnings: Vec<String>,
 }
 
-impl SoftmaxFit {
+impl Ascent {
     fn new(settings: &Settings, schema: Schema, mut warnings: Vec<String>) -> Result<Self> {
         let program = Self::program_of(settings, &schema)?;
         let most = |counts: &[f64], sizes: &[usize]| sizes.iter().zip(counts).any(|(s, n)| *s as f64 > *n);
@@ -406,45 +388,25 @@ impl SoftmaxFit {
     fn states(chains: &[Piece]) -> Result<Vec<State>> {
         chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect()
     }
-}
 
-impl Fit for SoftmaxFit {
-    fn program(&self) -> &dyn AnyProgram {
-        &self.program
-    }
-
-    fn chains(&self) -> u32 {
-        self.program.search.first().len() as u32
-    }
-
-    /// One sweep more than the ascent: the first one looks for its start.
-    fn schedule(&self) -> Schedule {
-        Schedule::Ascend { max_sweeps: self.settings.max_iter + 1 }
-    }
-
-    fn schema(&self) -> Result<Vec<u8>> {
-        Ok(state::seal(SCHEMA, &self.schema)?)
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
-        let states = Self::states(chains)?;
-        Ok(Box::new(SoftmaxPosterior::chosen(&self.program, &self.schema, &self.settings, &states)?))
-    }
-
-    fn candidates(&self, chains: &[Piece]) -> Result<Vec<Box<dyn Posterior>>> {
-        let states = Self::states(chains)?;
-        let table = self.program.search.table(&states);
-        table
-            .iter()
-            .map(|c| {
-                let posterior = SoftmaxPosterior::new(&self.program, &self.schema, &self.settings, &states[c.chain], c.chain)?;
-                Ok(Box::new(posterior) as Box<dyn Posterior>)
-            })
-            .collect()
+    fn fit(self) -> Result<Fit> {
+        let Self { settings, schema, program, warnings } = self;
+        let (sealed, chains) = (state::seal(SCHEMA, &schema)?, program.search.first().len() as u32);
+        // one sweep more than the ascent: the first one looks for its start
+        let schedule = Schedule::Ascend { max_sweeps: settings.max_iter + 1 };
+        let read = Arc::new((program, schema, settings));
+        let (program, all) = (Arc::new(read.0.clone()), read.clone());
+        let one = move |chains: &[Piece]| {
+            let (program, schema, settings) = read.as_ref();
+            Ok(Box::new(SoftmaxPosterior::chosen(program, schema, settings, &Self::states(chains)?)?) as Box<dyn Posterior>)
+        };
+        let fit = Fit::new(program, chains, schedule, sealed, warnings, one);
+        Ok(fit.comparing(move |chains| {
+            let (program, schema, settings) = all.as_ref();
+            let states = Self::states(chains)?;
+            let posterior = |chain: usize| SoftmaxPosterior::new(program, schema, settings, &states[chain], chain);
+            program.search.table(&states).iter().map(|c| Ok(Box::new(posterior(c.chain)?) as Box<dyn Posterior>)).collect()
+        }))
     }
 }
 

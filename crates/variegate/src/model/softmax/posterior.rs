@@ -11,13 +11,13 @@ use super::search::{Candidate, Search};
 use super::tree::{Leaf, Structure, Tree};
 use super::vb::{Standing, State, Vb};
 use super::{Inference, NAME, Schema, Settings};
+use crate::answer::{
+    Answers, Chosen, ClassProbabilities, HiddenComponents, NamedArray, Origin, Posterior, PredictClasses, PredictOutcomes, RealPrediction,
+    Responsibilities, Selection, Summary, check_levels, check_prediction_rows, choose_method, for_panels,
+};
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
 use crate::dist::StudentT;
-use crate::model::{
-    ClassProbabilities, NamedArray, Origin, Posterior, RealPrediction, Responsibilities, Selection, Summary, check_prediction_rows,
-    choose_method, for_panels,
-};
 use crate::run::state;
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
@@ -125,6 +125,11 @@ impl SoftmaxPosterior {
         Ok(state::unseal(SAVED, saved)?)
     }
 
+    /// Number of real outcomes; 0 for a classifier.
+    pub(super) fn outputs(&self) -> usize {
+        self.schema.y_mean.len()
+    }
+
     /// Lower bound on the log evidence; the penalised log likelihood of a point.
     pub fn elbo(&self) -> f64 {
         self.bound
@@ -152,7 +157,7 @@ impl SoftmaxPosterior {
         averaged: bool,
         mut f: impl FnMut(usize, &mut [f64], &mut [f64]),
     ) -> Result<()> {
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
         let (vectors, forms) = (layout.vectors(), layout.forms);
         let (mut m, mut v) = (Vec::new(), Vec::new());
         let mut scratch = super::pass::Scratch::default();
@@ -202,25 +207,18 @@ fn rank(state: &State) -> f64 {
     if state.q.is_some() { state.bound } else { f64::MIN.max(state.bound) - 1e300 }
 }
 
-impl Posterior for SoftmaxPosterior {
-    fn origin(&self) -> Origin<'_> {
-        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
+impl PredictClasses for SoftmaxPosterior {
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
     }
 
     fn methods(&self) -> &'static [&'static str] {
         METHODS
     }
 
-    fn outputs(&self) -> usize {
-        self.schema.y_mean.len()
-    }
-
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
         let asked = choose_method(method, METHODS)?;
         let method = self.method(asked)?;
-        if self.outputs() > 0 {
-            return Err(Error::Unfit("the model was fitted to real outcomes: it predicts no classes".into()));
-        }
         let layout = self.layout();
         let k = self.schema.classes.len();
         let mut probability = vec![0.0; k * data.rows()];
@@ -236,16 +234,21 @@ impl Posterior for SoftmaxPosterior {
         }
         Ok(ClassProbabilities { probability, deviation: (asked == "mc").then_some(deviation) })
     }
+}
 
-    fn predict_real(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
+impl PredictOutcomes for SoftmaxPosterior {
+    fn outcomes(&self) -> usize {
+        self.outputs()
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        METHODS
+    }
+
+    fn predict(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
         let method = self.method(method)?;
         let outputs = self.outputs();
-        if outputs == 0 {
-            return Err(Error::Unfit("the model was fitted to classes: it predicts no real outcomes".into()));
-        }
-        if let Some(level) = levels.iter().find(|l| !(**l > 0.0 && **l < 1.0)) {
-            return Err(Error::setting("quantiles", level, "numbers between 0 and 1"));
-        }
+        check_levels(levels)?;
         let given = match &data.target {
             Target::Real { width, values } if *width == outputs => Some(values),
             _ => None,
@@ -285,7 +288,9 @@ impl Posterior for SoftmaxPosterior {
         }
         Ok(out)
     }
+}
 
+impl HiddenComponents for SoftmaxPosterior {
     fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
         let layout = self.layout();
         let (of, count) = components(&layout, &self.structure);
@@ -328,7 +333,9 @@ impl Posterior for SoftmaxPosterior {
         })?;
         Ok(Responsibilities { names: self.component_names(count), share })
     }
+}
 
+impl Chosen for SoftmaxPosterior {
     fn selection(&self) -> Option<Selection> {
         let search = self.search().ok()?;
         let chosen = search.best(&self.table)?;
@@ -360,6 +367,17 @@ impl Posterior for SoftmaxPosterior {
             reason.push_str("; the search is not finished: resume it");
         }
         Some(Selection { headings, rows, chosen, criterion: word.into(), reason })
+    }
+}
+
+impl Posterior for SoftmaxPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        let common = Answers { components: Some(self), chosen: Some(self), ..Answers::default() };
+        if self.outputs() > 0 { Answers { outcomes: Some(self), ..common } } else { Answers { classes: Some(self), ..common } }
     }
 
     fn summary(&self) -> Summary {

@@ -10,9 +10,9 @@ use super::score::components;
 use super::tree::{Child, Leaf, Structure};
 use super::vb::Standing;
 use super::{Inference, bound, vb};
+use crate::answer::{Chosen, ColumnKind, Dim, Fact, Figure, NamedArray, Summary, SummaryTable};
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
-use crate::model::{NamedArray, Posterior, Summary};
 
 /// z of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_6;
@@ -242,7 +242,6 @@ impl SoftmaxPosterior {
     pub(super) fn report(&self) -> Summary {
         let classes = &self.schema.classes;
         let layout = self.layout();
-        let counts: Vec<String> = classes.iter().zip(&self.schema.counts).map(|(name, n)| format!("{name} {n}")).collect();
         let plain_two = classes.len() == 2 && self.structure.is_concave();
         let table = match (self.outputs() > 0, plain_two, layout.nodes.len()) {
             (true, ..) => "gates: log-odds of a child against the mean of its node; experts: slopes; for one unit of a column".to_string(),
@@ -252,15 +251,9 @@ impl SoftmaxPosterior {
             }
             _ => "log-odds of a child against the mean of its node, for one unit of a column".to_string(),
         };
-        let alpha = match self.settings.precision {
-            super::Precision::Fixed => format!("fixed at {}", self.settings.prior_precision),
-            _ if self.alpha.is_empty() => "given for the bias; there is nothing else".to_string(),
-            p => {
-                let (low, high) = self.alpha.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &a| (l.min(a), h.max(a)));
-                if self.alpha.len() == 1 { format!("{}: {low:.4}", p.word()) } else { format!("{}: {low:.4} to {high:.4}", p.word()) }
-            }
-        };
-        let mut rows = Vec::new();
+        use ColumnKind::Number;
+        let mut coefficients = SummaryTable::new("coefficients", [("mean", Number), ("sd", Number), ("5%", Number), ("95%", Number)]);
+        let rows = &mut coefficients.rows;
         let directions = self.directions();
         let names = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
         let contrasts = self.contrasts(&layout, false);
@@ -278,41 +271,46 @@ impl SoftmaxPosterior {
                 rows.push((format!("{column} [{}]", self.slope_name(&layout, at)), vec![mean, sd, mean - Z90 * sd, mean + Z90 * sd]));
             }
         }
-        let mut facts: Vec<(String, String)> = vec![("model".into(), self.model_name())];
-        if classes.is_empty() {
-            facts.push(("rows".into(), format!("{}", self.schema.counts[0])));
-        } else {
-            facts.push(("classes".into(), counts.join(", ")));
-        }
-        facts.push(("columns used".into(), format!("{} of {}", self.schema.design.kept.len(), self.schema.design.available())));
+        let mut facts = vec![Fact::text("model", self.model_name())];
+        facts.extend(self.schema.facts());
         if !matches!(self.structure, Structure::Subclasses(_)) || !self.structure.is_concave() {
-            facts.push(("structure".into(), self.structure.describe()));
+            facts.push(Fact::text("structure", self.structure.describe()));
         }
         if let Some(scores) = self.scores.as_ref().filter(|s| s.shares.len() > 1 && !self.structure.is_concave()) {
             let (_, count) = components(&layout, &self.structure);
             let total: f64 = scores.shares.iter().sum();
-            let share = |(name, share): (String, &f64)| format!("{name} {:.1}%", 100.0 * share / total);
-            facts.push((
-                "shares".into(),
-                self.component_names(count).into_iter().zip(&scores.shares).map(share).collect::<Vec<_>>().join(", "),
-            ));
+            let shares = self.component_names(count).into_iter().zip(scores.shares.iter().map(|s| s / total)).collect();
+            facts.push(Fact::new("shares", Figure::Shares(shares)));
         }
         if self.settings.inference == Inference::Map {
-            facts.push(("penalised log likelihood".into(), format!("{:.4}", self.maximum.unwrap_or(self.bound))));
+            facts.push(Fact::number("penalised log likelihood", self.maximum.unwrap_or(self.bound)));
         } else {
-            facts.push(("bound".into(), self.settings.bound.word().into()));
-            facts.push(("covariance".into(), vb::covariance_of(&layout).text()));
-            facts.push(("precision".into(), alpha));
-            facts.push(("elbo".into(), format!("{:.4}", self.bound)));
-            facts.push(("sweeps".into(), self.sweeps.to_string()));
+            facts.push(Fact::text("bound", self.settings.bound.word()));
+            facts.push(Fact::text("covariance", vb::covariance_of(&layout).text()));
+            facts.push(Fact::text("precision", self.settings.precision.word()));
+            facts.extend(self.precisions());
+            facts.push(Fact::number("elbo", self.bound));
+            facts.push(Fact::count("sweeps", self.sweeps as usize));
         }
-        facts.push(("table".into(), table));
+        facts.push(Fact::text("table", table));
         Summary {
             facts,
-            headings: ["mean", "sd", "5%", "95%"].map(String::from).to_vec(),
-            rows,
+            tables: vec![coefficients],
             converged: self.complete && matches!(self.standing, Standing::Converged | Standing::NoStepLeft),
             notes: self.notes(),
+        }
+    }
+
+    /// The learned precisions, or the range of several; that which is fixed.
+    fn precisions(&self) -> Vec<Fact> {
+        if self.settings.precision == super::Precision::Fixed {
+            return vec![Fact::number("prior precision", self.settings.prior_precision)];
+        }
+        let (low, high) = self.alpha.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &a| (l.min(a), h.max(a)));
+        match self.alpha.len() {
+            0 => Vec::new(),
+            1 => vec![Fact::number("learned precision", low)],
+            _ => vec![Fact::number("smallest learned precision", low), Fact::number("largest learned precision", high)],
         }
     }
 
@@ -333,19 +331,22 @@ impl SoftmaxPosterior {
             }
             (intercept[c], intercept_sd[c]) = self.contrast(&layout, *node, &directions[directions.len() - 1], weight);
         }
-        let vector = |name, values: Vec<f64>| NamedArray { name, shape: vec![values.len()], values };
+        let child = || Dim::named("child", contrasts.iter().map(|(name, ..)| name.clone()));
+        let column = || Dim::inputs(d, &self.schema.columns);
         let mut out = vec![
-            NamedArray { name: "coef", shape: vec![s, width], values: coef },
-            vector("intercept", intercept),
-            NamedArray { name: "coef_sd", shape: vec![s, width], values: coef_sd },
-            vector("intercept_sd", intercept_sd),
-            vector("alpha", self.alpha.clone()),
-            vector("elbo", vec![self.bound]),
-            vector("chain", vec![self.chain as f64]),
+            NamedArray::new("coef", vec![child(), column()], coef),
+            NamedArray::new("intercept", vec![child()], intercept),
+            NamedArray::new("coef_sd", vec![child(), column()], coef_sd),
+            NamedArray::new("intercept_sd", vec![child()], intercept_sd),
+            NamedArray::new("alpha", vec![Dim::counted("group", self.alpha.len())], self.alpha.clone()),
+            NamedArray::scalar("elbo", self.bound),
+            NamedArray::scalar("chain", self.chain as f64),
         ];
         if let Some(scores) = &self.scores {
             let total: f64 = scores.shares.iter().sum();
-            out.push(vector("shares", scores.shares.iter().map(|s| s / total).collect()));
+            let component = Dim::named("component", self.component_names(scores.shares.len()));
+            let component = if component.len == scores.shares.len() { component } else { Dim::counted("component", scores.shares.len()) };
+            out.push(NamedArray::new("shares", vec![component], scores.shares.iter().map(|s| s / total).collect()));
         }
         if layout.outputs > 0 {
             let (outputs, dim) = (layout.outputs, layout.dim);
@@ -362,9 +363,10 @@ impl SoftmaxPosterior {
             }
             let noise = |(leaf, q): (usize, usize)| self.schema.y_scale[q] * (self.noise[leaf].1[q] / self.noise[leaf].0).sqrt();
             let places = (0..layout.gaussians()).flat_map(|leaf| (0..outputs).map(move |q| (leaf, q)));
-            out.push(NamedArray { name: "expert_coef", shape: vec![layout.gaussians(), outputs, width], values: slopes });
-            out.push(NamedArray { name: "expert_intercept", shape: vec![layout.gaussians(), outputs], values: bases });
-            out.push(NamedArray { name: "expert_noise", shape: vec![layout.gaussians(), outputs], values: places.map(noise).collect() });
+            let each = || vec![Dim::counted("expert", layout.gaussians()), Dim::counted("outcome", outputs)];
+            out.push(NamedArray::new("expert_coef", [each(), vec![column()]].concat(), slopes));
+            out.push(NamedArray::new("expert_intercept", each(), bases));
+            out.push(NamedArray::new("expert_noise", each(), places.map(noise).collect()));
         }
         out
     }

@@ -1,6 +1,7 @@
 use std::f64::consts::TAU;
 
 use super::*;
+use crate::data::Matrix;
 use crate::linalg;
 
 fn pseudo(len: usize, salt: u64) -> Vec<f64> {

@@ -3,6 +3,7 @@
 use super::super::point_prior::{Side, Size};
 use super::*;
 use crate::check::{InvarianceSettings, one_step_invariance};
+use crate::data::Dataset;
 use crate::data::{Classes, Matrix, Target};
 use crate::linalg::dot;
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular};
@@ -120,7 +121,7 @@ fn what_it_cannot_do_is_refused_by_name() {
         data
     };
     let fine = data(vec![1.0, 2.0]);
-    assert!(check(&Shape::new(3, 2, 300, true), &fine).is_ok());
+    assert!(check(&Shape::new(3, 2, 300, true), &surveyed(&fine)).is_ok());
     for (shape, data, words) in [
         (Shape::new(3, 3, 2, true), &fine, "two classes"),
         (Shape::new(1, 2, 2001, false), &fine, "2001 by 2001"),
@@ -128,7 +129,11 @@ fn what_it_cannot_do_is_refused_by_name() {
         (Shape::new(3, 2, 2, true), &data(vec![1.0, 1.5]), "row 2"),
         (Shape::new(3, 2, 2, true), &data(vec![1e7, 1.0]), "row 1"),
     ] {
-        let error = check(&shape, data).unwrap_err().to_string();
+        let error = check(&shape, &surveyed(data)).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("`hmc`"), "{error}");
     }
+}
+
+fn surveyed(data: &Dataset<'_>) -> crate::data::Survey {
+    crate::run::survey(data, &crate::data::Questions::default(), None).unwrap()
 }

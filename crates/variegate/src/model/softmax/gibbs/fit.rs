@@ -1,20 +1,20 @@
 //! The sampler bound to the schema of its data.
 
+use std::sync::Arc;
+
 use super::super::search::Policy;
 use super::super::tree::Structure;
 use super::super::{MOST_NUMBERS, SCHEMA, Schema, Settings};
 use super::Gibbs;
 use super::posterior::DrawsPosterior;
-use crate::data::Dataset;
+use crate::data::Survey;
 use crate::data::design::packed_len;
 use crate::model::{Fit, Posterior};
-use crate::run::{AnyProgram, Piece, Schedule, state};
+use crate::run::{Piece, Schedule, state};
 use crate::{Error, Result};
 
-/// A row of a larger weight would be as many trials in memory.
-const LARGEST_WEIGHT: f64 = 1e6;
-
-pub(in super::super) struct GibbsFit {
+/// The sampler with all that it is bound to.
+pub(in super::super) struct Sampling {
     settings: Settings,
     schema: Schema,
     structure: Structure,
@@ -22,7 +22,7 @@ pub(in super::super) struct GibbsFit {
     warnings: Vec<String>,
 }
 
-impl GibbsFit {
+impl Sampling {
     pub(in super::super) fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Result<Self> {
         let outcome = schema.outcome();
         let structure = match settings.search(outcome)?.policy {
@@ -38,14 +38,8 @@ impl GibbsFit {
     }
 
     /// Refuses weights that are no numbers of trials, and what would take gigabytes.
-    pub(in super::super) fn check(&self, data: &Dataset<'_>) -> Result<()> {
-        if let Some(row) = data.weights.iter().flatten().position(|w| w.fract() != 0.0 || *w > LARGEST_WEIGHT) {
-            return Err(Error::Unfit(format!(
-                "row {}: the weight must be a whole number of at most {LARGEST_WEIGHT} for inference `gibbs` (a row of weight 2 counts \
-                 twice); use inference `vb` for other weights",
-                row + 1
-            )));
-        }
+    pub(in super::super) fn check(&self, survey: &Survey) -> Result<()> {
+        survey.check_whole_weights("inference `gibbs`", "use inference `vb` for other weights")?;
         let layout = &self.program.layout;
         let matrices = layout.nodes.len() + layout.gaussians();
         if matrices.saturating_mul(packed_len(layout.dim)) > MOST_NUMBERS {
@@ -56,31 +50,15 @@ impl GibbsFit {
         }
         Ok(())
     }
-}
 
-impl Fit for GibbsFit {
-    fn program(&self) -> &dyn AnyProgram {
-        &self.program
-    }
-
-    fn chains(&self) -> u32 {
-        self.settings.n_chains
-    }
-
-    fn schedule(&self) -> Schedule {
-        let s = &self.settings;
-        Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin }
-    }
-
-    fn schema(&self) -> Result<Vec<u8>> {
-        Ok(state::seal(SCHEMA, &self.schema)?)
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    fn posterior(&self, chains: &[Piece]) -> Result<Box<dyn Posterior>> {
-        Ok(Box::new(DrawsPosterior::new(&self.program, &self.schema, &self.settings, &self.structure, chains)?))
+    pub(in super::super) fn fit(self) -> Result<Fit> {
+        let Self { settings, schema, structure, program, warnings } = self;
+        let schedule = Schedule::Sample { warm_up: settings.n_warmup, draws: settings.n_draws, thin: settings.thin };
+        let (sealed, chains, program) = (state::seal(SCHEMA, &schema)?, settings.n_chains, Arc::new(program));
+        let sampler = program.clone();
+        let read = move |chains: &[Piece]| {
+            Ok(Box::new(DrawsPosterior::new(&sampler, &schema, &settings, &structure, chains)?) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(program, chains, schedule, sealed, warnings, read))
     }
 }

@@ -11,13 +11,12 @@ use super::super::walk::Walk;
 use super::super::{NAME, Schema, Settings};
 use super::Gibbs;
 use super::mixture::{Normal, quantile};
+use crate::answer::{
+    Answers, ClassProbabilities, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictClasses,
+    PredictOutcomes, RealPrediction, Responsibilities, Summary, check_levels, check_prediction_rows, choose_method, for_panels,
+};
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
-use crate::diagnostics::by_chain;
-use crate::model::{
-    ClassProbabilities, NamedArray, Origin, PREDICT_PANEL, Posterior, RealPrediction, Responsibilities, Summary, check_prediction_rows,
-    choose_method, for_panels,
-};
 use crate::run::{Piece, state};
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
@@ -64,50 +63,27 @@ struct Seen<'a> {
 impl DrawsPosterior {
     pub(super) fn new(program: &Gibbs, schema: &Schema, settings: &Settings, structure: &Structure, chains: &[Piece]) -> Result<Self> {
         let layout = &program.layout;
-        let mut out = Self {
+        let groups = layout.nodes.iter().map(|n| n.prior.groups()).sum();
+        let leaves = layout.gaussians() * layout.outputs;
+        let draws = KeptDraws::of(chains)?;
+        let (units, slopes) = (layout.units * layout.dim, leaves * layout.dim);
+        let (of_nodes, of_leaves) = (draws.vectors("weights", units)?, draws.vectors("expert_weights", slopes)?);
+        let n: usize = draws.lengths().iter().sum();
+        let vectors = (0..n).flat_map(|i| of_nodes[i * units..(i + 1) * units].iter().chain(&of_leaves[i * slopes..(i + 1) * slopes]));
+        Ok(Self {
             schema: schema.clone(),
             settings: settings.clone(),
             structure: structure.clone(),
-            lengths: Vec::new(),
-            vectors: Vec::new(),
-            alpha: Vec::new(),
-            noise: Vec::new(),
-            slope: Vec::new(),
-            shares: Vec::new(),
-            used: Vec::new(),
-            log_joint: Vec::new(),
-            log_likelihood: Vec::new(),
-        };
-        let groups = layout.nodes.iter().map(|n| n.prior.groups()).sum();
-        let leaves = layout.gaussians() * layout.outputs;
-        for table in chains.iter().map(|chain| &chain.draws.scalars).filter(|t| t.rows() > 0) {
-            let find = |name: &str, expected: usize| match table.find(name) {
-                Some((at, width)) if width == expected => Ok(at..at + width),
-                None if expected == 0 => Ok(0..0),
-                _ => Err(Error::Unfit(format!("the draws have no column `{name}` of {expected} number(s): they belong to another model"))),
-            };
-            let (units, slopes) = (find("weights", layout.units * layout.dim)?, find("expert_weights", leaves * layout.dim)?);
-            let columns = [
-                (find("alpha", groups)?, &mut out.alpha),
-                (find("noise_precision", leaves)?, &mut out.noise),
-                (find("slope_precision", layout.gaussians())?, &mut out.slope),
-                (find("shares", program.components.1)?, &mut out.shares),
-                (find("components", 1)?, &mut out.used),
-                (find("log_joint", 1)?, &mut out.log_joint),
-                (find("log_likelihood", 1)?, &mut out.log_likelihood),
-            ];
-            out.lengths.push(table.rows());
-            for row in table.values.chunks_exact(table.width()) {
-                out.vectors.extend(row[units.clone()].iter().chain(&row[slopes.clone()]));
-            }
-            for (place, to) in columns {
-                table.values.chunks_exact(table.width()).for_each(|row| to.extend_from_slice(&row[place.clone()]));
-            }
-        }
-        if out.lengths.is_empty() {
-            return Err(Error::Unfit("the run has no draws yet, it was stopped during its warm-up: resume it".into()));
-        }
-        Ok(out)
+            lengths: draws.lengths(),
+            vectors: vectors.copied().collect(),
+            alpha: draws.vectors("alpha", groups)?,
+            noise: draws.vectors("noise_precision", leaves)?,
+            slope: draws.vectors("slope_precision", layout.gaussians())?,
+            shares: draws.vectors("shares", program.components.1)?,
+            used: draws.numbers("components")?,
+            log_joint: draws.numbers("log_joint")?,
+            log_likelihood: draws.numbers("log_likelihood")?,
+        })
     }
 
     pub(in super::super) fn load(saved: &[u8]) -> Result<Self> {
@@ -124,13 +100,14 @@ impl DrawsPosterior {
         self.log_joint.len()
     }
 
-    pub(super) fn by_chain(&self, values: &[f64]) -> Vec<Vec<f64>> {
-        by_chain(values, &self.lengths)
+    /// Number of real outcomes; 0 for a classifier.
+    pub(super) fn outputs(&self) -> usize {
+        self.schema.y_mean.len()
     }
 
     /// Calls `f` for every row and every draw: panel after panel of rows, in each of them the draws of a row in order.
     fn for_draws(&self, program: &Gibbs, data: &Dataset<'_>, mut f: impl FnMut(Seen<'_>)) -> Result<()> {
-        check_prediction_rows(data, self.width(), self.columns())?;
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
         let layout = &program.layout;
         let (vectors, dim) = (layout.vectors(), layout.dim);
         let mut walk = Walk::default();
@@ -191,24 +168,17 @@ impl Gibbs {
     }
 }
 
-impl Posterior for DrawsPosterior {
-    fn origin(&self) -> Origin<'_> {
-        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, classes: &self.schema.classes }
+impl PredictClasses for DrawsPosterior {
+    fn classes(&self) -> &[String] {
+        &self.schema.classes
     }
 
     fn methods(&self) -> &'static [&'static str] {
         METHODS
     }
 
-    fn outputs(&self) -> usize {
-        self.schema.y_mean.len()
-    }
-
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
         choose_method(method, METHODS)?;
-        if self.outputs() > 0 {
-            return Err(Error::Unfit("the model was fitted to real outcomes: it predicts no classes".into()));
-        }
         let program = self.program();
         let k = self.schema.classes.len();
         let class: Vec<usize> = program.layout.leaves.iter().map(|l| if let Leaf::Class(c) = l { *c as usize } else { 0 }).collect();
@@ -233,16 +203,21 @@ impl Posterior for DrawsPosterior {
         }
         Ok(ClassProbabilities { probability, deviation: Some(deviation) })
     }
+}
 
-    fn predict_real(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
+impl PredictOutcomes for DrawsPosterior {
+    fn outcomes(&self) -> usize {
+        self.outputs()
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        METHODS
+    }
+
+    fn predict(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
         choose_method(method, METHODS)?;
         let outputs = self.outputs();
-        if outputs == 0 {
-            return Err(Error::Unfit("the model was fitted to classes: it predicts no real outcomes".into()));
-        }
-        if let Some(level) = levels.iter().find(|l| !(**l > 0.0 && **l < 1.0)) {
-            return Err(Error::setting("quantiles", level, "numbers between 0 and 1"));
-        }
+        check_levels(levels)?;
         let given = match &data.target {
             Target::Real { width, values } if *width == outputs => Some(values),
             _ => None,
@@ -298,7 +273,9 @@ impl Posterior for DrawsPosterior {
         }
         Ok(out)
     }
+}
 
+impl HiddenComponents for DrawsPosterior {
     fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
         let program = self.program();
         if program.tree.ln_symmetries() > 0.0 {
@@ -347,6 +324,17 @@ impl Posterior for DrawsPosterior {
             (1..=count).map(|c| format!("component {c}")).collect()
         };
         Ok(Responsibilities { names, share })
+    }
+}
+
+impl Posterior for DrawsPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.design.raw_cols, sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        let common = Answers { components: Some(self), ..Answers::default() };
+        if self.outputs() > 0 { Answers { outcomes: Some(self), ..common } } else { Answers { classes: Some(self), ..common } }
     }
 
     fn summary(&self) -> Summary {

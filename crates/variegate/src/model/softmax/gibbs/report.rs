@@ -7,9 +7,8 @@ use super::super::Precision;
 use super::super::tree::{Leaf, Structure};
 use super::Gibbs;
 use super::posterior::DrawsPosterior;
-use crate::diagnostics::{convergence, summarise};
+use crate::answer::{Dim, DrawTable, Fact, NamedArray, Summary};
 use crate::linalg::dot;
-use crate::model::{NamedArray, Posterior, Summary};
 
 /// Precisions with a row each in the summary.
 const MOST_ROWS: usize = 20;
@@ -116,7 +115,8 @@ impl DrawsPosterior {
     /// The scalars that are reported: name and one value a draw.
     fn quantities(&self, program: &Gibbs) -> Vec<(String, Vec<f64>)> {
         let column = |values: &[f64], width: usize, at: usize| -> Vec<f64> { values.iter().skip(at).step_by(width).copied().collect() };
-        let mut out = vec![("log joint".to_string(), self.log_joint.clone()), ("log likelihood".to_string(), self.log_likelihood.clone())];
+        let mut out =
+            vec![("log joint density".to_string(), self.log_joint.clone()), ("log likelihood".to_string(), self.log_likelihood.clone())];
         let groups = self.alpha.len() / self.draws();
         if groups > 0 && groups <= MOST_ROWS && self.precisions_are_named(program) {
             out.extend(self.precision_names(groups).into_iter().enumerate().map(|(g, name)| (name, column(&self.alpha, groups, g))));
@@ -160,21 +160,15 @@ impl DrawsPosterior {
         let classes = &self.schema.classes;
         let total: f64 = self.schema.counts.iter().sum();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let mut facts: Vec<(String, String)> = vec![("model".into(), self.model_name())];
-        if classes.is_empty() {
-            facts.push(("rows".into(), format!("{total}")));
-        } else {
-            let counts: Vec<String> = classes.iter().zip(&self.schema.counts).map(|(name, n)| format!("{name} {n}")).collect();
-            facts.push(("classes".into(), counts.join(", ")));
-        }
-        facts.push(("columns used".into(), format!("{} of {}", self.schema.design.kept.len(), self.schema.design.available())));
+        let mut facts = vec![Fact::text("model", self.model_name())];
+        facts.extend(self.schema.facts());
         if !self.plain() {
-            facts.push(("structure".into(), self.structure.describe()));
-            facts.push(("components in use".into(), format!("{:.2} of {}", mean(&self.used), program.components.1)));
+            facts.push(Fact::text("structure", self.structure.describe()));
+            facts.push(Fact::number("components in use", mean(&self.used)).remark(format!("of {}", program.components.1)));
         }
-        facts.push(("draws".into(), format!("{} from {} chain(s)", self.draws(), self.lengths.len())));
-        facts.push(("mean log joint".into(), format!("{:.3}", mean(&self.log_joint))));
-        facts.push(("mean log likelihood of a row".into(), format!("{:.4}", mean(&self.log_likelihood) / total)));
+        facts.extend(DrawTable::facts(&self.lengths));
+        facts.push(Fact::number("mean log joint density", mean(&self.log_joint)));
+        facts.push(Fact::number("mean log likelihood of a row", mean(&self.log_likelihood) / total));
         let mut rows = self.quantities(&program);
         if self.plain() {
             let two = self.outputs() == 0 && classes.len() == 2;
@@ -183,7 +177,7 @@ impl DrawsPosterior {
                 (_, true) => format!("log-odds of `{}` against `{}`, for one unit of a column", classes[1], classes[0]),
                 _ => "log-odds of a class against the mean of all classes, for one unit of a column".to_string(),
             };
-            facts.push(("table".into(), table));
+            facts.push(Fact::text("table", table));
             let coefficients = self.coefficients(&program);
             let width = self.schema.design.kept.len() + 1;
             let columns = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
@@ -200,25 +194,21 @@ impl DrawsPosterior {
                 }
             }
         }
-        let judged: Vec<_> = rows.into_iter().map(|(name, values)| (name, summarise(&self.by_chain(&values)))).collect();
-        let verdict = convergence(judged.iter().map(|(n, s)| (n.as_str(), s)), self.lengths.len());
+        let mut table = DrawTable::new("quantities", &self.lengths);
+        rows.into_iter().for_each(|(name, values)| table.row(name, &values));
+        let (table, verdict) = table.finish();
         let mut notes = verdict.sentences;
         if program.tree.ln_symmetries() > 0.0 {
             notes.push("components may change places between draws: only what does not depend on their order is shown".into());
         }
-        Summary {
-            facts,
-            headings: ["mean", "sd", "5%", "95%", "ESS bulk", "ESS tail", "R-hat"].map(String::from).to_vec(),
-            rows: judged.into_iter().map(|(n, s)| (n, vec![s.mean, s.sd, s.q5, s.q95, s.ess_bulk, s.ess_tail, s.r_hat])).collect(),
-            converged: verdict.converged,
-            notes,
-        }
+        Summary { facts, tables: vec![table], converged: verdict.converged, notes }
     }
 
     /// Draws in the user's units.
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
         let program = self.program();
         let (m, layout) = (self.draws(), &program.layout);
+        let draw = || Dim::counted("draw", m);
         let mut out = Vec::new();
         if self.plain() {
             let d = &self.schema.design;
@@ -238,30 +228,29 @@ impl DrawsPosterior {
             let mean = |values: &[f64], each: usize| -> Vec<f64> {
                 (0..each).map(|k| values.iter().skip(k).step_by(each).sum::<f64>() / m as f64).collect()
             };
-            out.push(NamedArray { name: "coef", shape: vec![s, width], values: mean(&coef, s * width) });
-            out.push(NamedArray { name: "intercept", shape: vec![s], values: mean(&intercept, s) });
-            out.push(NamedArray { name: "coef_draws", shape: vec![m, s, width], values: coef });
-            out.push(NamedArray { name: "intercept_draws", shape: vec![m, s], values: intercept });
+            let what = if self.outputs() > 0 { "outcome" } else { "class" };
+            let of = || Dim::named(what, coefficients.iter().map(|(name, _)| name.clone()));
+            let column = || Dim::inputs(d, &self.schema.columns);
+            out.push(NamedArray::new("coef", vec![of(), column()], mean(&coef, s * width)));
+            out.push(NamedArray::new("intercept", vec![of()], mean(&intercept, s)));
+            out.push(NamedArray::new("coef_draws", vec![draw(), of(), column()], coef));
+            out.push(NamedArray::new("intercept_draws", vec![draw(), of()], intercept));
         } else {
-            let count = program.components.1;
-            out.push(NamedArray { name: "shares_draws", shape: vec![m, count], values: self.sorted_shares(&program) });
-            out.push(NamedArray { name: "components_draws", shape: vec![m], values: self.used.clone() });
+            let count = Dim::counted("component", program.components.1);
+            out.push(NamedArray::new("shares_draws", vec![draw(), count], self.sorted_shares(&program)));
+            out.push(NamedArray::draws("components_draws", self.used.clone()));
         }
         let groups = self.alpha.len() / m;
         if groups > 0 && self.precisions_are_named(&program) {
-            out.push(NamedArray { name: "alpha_draws", shape: vec![m, groups], values: self.alpha.clone() });
+            out.push(NamedArray::new("alpha_draws", vec![draw(), Dim::counted("group", groups)], self.alpha.clone()));
         }
         if layout.outputs > 0 {
-            out.push(NamedArray {
-                name: "noise_draws",
-                shape: vec![m, layout.outputs, layout.gaussians()],
-                values: self.sorted_noise(&program),
-            });
+            let dims = vec![draw(), Dim::counted("outcome", layout.outputs), Dim::counted("expert", layout.gaussians())];
+            out.push(NamedArray::new("noise_draws", dims, self.sorted_noise(&program)));
         }
-        out.push(NamedArray { name: "log_joint_draws", shape: vec![m], values: self.log_joint.clone() });
-        out.push(NamedArray { name: "log_likelihood_draws", shape: vec![m], values: self.log_likelihood.clone() });
-        let lengths = self.lengths.iter().map(|&n| n as f64).collect();
-        out.push(NamedArray { name: "chain_lengths", shape: vec![self.lengths.len()], values: lengths });
+        out.push(NamedArray::draws("log_joint_draws", self.log_joint.clone()));
+        out.push(NamedArray::draws("log_likelihood_draws", self.log_likelihood.clone()));
+        out.push(NamedArray::chain_lengths(&self.lengths));
         out
     }
 }

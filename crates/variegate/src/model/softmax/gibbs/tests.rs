@@ -238,8 +238,8 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
         for threads in [2, 4] {
             assert_eq!(bits(&one), bits(&fit(model.as_ref(), &data, &at(threads), &mut Unobserved).unwrap().kept));
         }
-        let fit = model.prepare(&data).unwrap();
-        let plan = at(2).plan(fit.as_ref(), &data).unwrap();
+        let fit = model.bind(&data).unwrap();
+        let plan = at(2).prepare(model.as_ref(), &data).unwrap().plan;
         let pace = Pace { threads: 2, commit_every: Duration::ZERO };
         let mut memory = Memory::default();
         let begun = Plan { schedule: Schedule::Ascend { max_sweeps: 3 }, ..plan };
@@ -269,13 +269,13 @@ fn predictions_depend_on_the_row_alone_and_survive_saving() {
     let saved = fitted.posterior.save().unwrap();
     let back = Softmax.load(&saved).unwrap();
     assert_eq!(back.predict(&data, "").unwrap(), all);
-    let reopened = model(&given).reopen(&model(&given).prepare(&data).unwrap().schema().unwrap()).unwrap();
+    let reopened = model(&given).reopen(&model(&given).bind(&data).unwrap().schema()).unwrap();
     assert_eq!(reopened.posterior(&fitted.kept.chains).unwrap().save().unwrap(), saved);
     let error = back.responsibilities(&data).unwrap_err().to_string();
     assert!(error.contains("change places"), "{error}");
     assert!(back.predict(&data, "mc").is_err() && back.predict_real(&data, &[], "").is_err());
     let summary = fitted.posterior.summary();
-    assert!(summary.rows.iter().any(|(n, _)| n == "share of c2, 2 from above"), "{:?}", summary.rows);
+    assert!(summary.rows().iter().any(|(n, _)| n == "share of c2, 2 from above"), "{:?}", summary.rows());
 }
 
 /// Means and densities of real outcomes are averages over the draws, whose log densities are those of the model.
@@ -351,14 +351,14 @@ fn plain_softmax_reports_log_odds() {
     let data = drawn(&given, 60, &[("columns", json!(2)), ("classes", json!(2))]);
     let fitted = run(&given, &data, 8);
     let summary = fitted.posterior.summary();
-    let names: Vec<&str> = summary.rows.iter().map(|(n, _)| n.as_str()).collect();
-    assert_eq!(names, ["log joint", "log likelihood", "x1", "x2", "(intercept)"]);
-    assert!(summary.facts.iter().any(|(n, v)| n == "table" && v.contains("log-odds of `c2` against `c1`")));
+    let names: Vec<&str> = summary.rows().iter().map(|(n, _)| n.as_str()).collect();
+    assert_eq!(names, ["log joint density", "log likelihood", "x1", "x2", "(intercept)"]);
+    assert!(summary.fact("table").is_some_and(|t| t.to_string().contains("log-odds of `c2` against `c1`")));
     let arrays = fitted.posterior.arrays();
     let get = |name: &str| arrays.iter().find(|a| a.name == name).unwrap();
-    assert_eq!((get("coef_draws").shape.clone(), get("intercept_draws").shape.clone()), (vec![60, 2, 2], vec![60, 2]));
+    assert_eq!((get("coef_draws").shape(), get("intercept_draws").shape()), (vec![60, 2, 2], vec![60, 2]));
     let slope = get("coef_draws").values.chunks(4).map(|c| c[2] - c[0]).sum::<f64>() / 60.0;
-    assert!((slope - summary.rows[2].1[0]).abs() < 1e-12);
+    assert!((slope - summary.rows()[2].1[0]).abs() < 1e-12);
     // log-odds of a row by coefficients in its own units, and the log likelihood from them
     let (x, Target::Classes(classes)) = (data.x.to_dense(), &data.target) else { panic!() };
     let (coef, intercept) = (&get("coef_draws").values[..4], &get("intercept_draws").values[..2]);
@@ -412,6 +412,6 @@ fn settings_of_the_other_inference_are_refused_by_name() {
     assert!(say(&[("inference", json!("gibbs")), ("subclasses", json!("auto"))]).contains("subclasses"));
     let mut half = five();
     half.weights = Some(vec![1.0, 1.5, 1.0, 1.0, 1.0]);
-    let error = model(&[]).prepare(&half).err().unwrap().to_string();
+    let error = model(&[]).bind(&half).err().unwrap().to_string();
     assert!(error.contains("row 2") && error.contains("whole number"), "{error}");
 }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::data::Dataset;
+use crate::data::Target;
 use crate::model::{Fitted, RunSettings, family, fit};
 use crate::run::{Memory, Pace, Plan, Unobserved, drive};
 
@@ -30,8 +32,8 @@ fn threads_and_stops_change_no_bit() {
             assert_eq!(one.checkpoint, other.checkpoint);
             assert_eq!(one.trace, other.trace);
         }
-        let prepared = model.prepare(&data).unwrap();
-        let plan = RunSettings { block_rows: Some(64), ..RunSettings::default() }.plan(prepared.as_ref(), &data).unwrap();
+        let prepared = model.bind(&data).unwrap();
+        let plan = RunSettings::default().block_rows(64).prepare(model.as_ref(), &data).unwrap().plan;
         for stop in 1..one.sweeps.min(4) {
             let mut memory = Memory::default();
             let short = Plan { schedule: Schedule::Ascend { max_sweeps: stop }, ..plan };
@@ -68,7 +70,7 @@ fn predictions_depend_on_the_row_alone() {
         let back = Softmax.load(&fitted.posterior.save().unwrap()).unwrap();
         assert_eq!(back.predict(&data, "mc").unwrap(), fitted.posterior.predict(&data, "mc").unwrap());
         assert_eq!(back.summary(), fitted.posterior.summary());
-        let reopened = model.reopen(&model.prepare(&data).unwrap().schema().unwrap()).unwrap();
+        let reopened = model.reopen(&model.bind(&data).unwrap().schema()).unwrap();
         assert_eq!(reopened.posterior(&fitted.kept.chains).unwrap().arrays(), fitted.posterior.arrays());
     }
 }
@@ -84,7 +86,7 @@ fn coefficients_are_in_the_units_of_the_columns() {
         assert!(fitted.warnings[0].contains("x1"), "{:?}", fitted.warnings);
         let arrays = fitted.posterior.arrays();
         let get = |name: &str| arrays.iter().find(|a| a.name == name).unwrap();
-        assert_eq!(get("coef").shape, [3, 3]);
+        assert_eq!(get("coef").shape(), [3, 3]);
         assert!((0..3).all(|c| get("coef").values[c * 3 + 1] == 0.0 && get("coef_sd").values[c * 3 + 1] == 0.0));
         let p = fitted.posterior.predict(&data, "map").unwrap();
         for (row, p) in x.chunks(3).zip(p.probability.chunks(3)) {
@@ -95,11 +97,11 @@ fn coefficients_are_in_the_units_of_the_columns() {
         }
         let summary = fitted.posterior.summary();
         assert!(summary.converged, "{:?}", summary.notes);
-        assert_eq!(summary.rows.len(), 9);
+        assert_eq!(summary.rows().len(), 9);
         // the table has the same numbers: first column, class by class
         for c in 0..3 {
-            assert!((summary.rows[c].1[0] - get("coef").values[c * 3]).abs() < 1e-12);
-            assert!((summary.rows[c].1[1] - get("coef_sd").values[c * 3]).abs() < 1e-12);
+            assert!((summary.rows()[c].1[0] - get("coef").values[c * 3]).abs() < 1e-12);
+            assert!((summary.rows()[c].1[1] - get("coef_sd").values[c * 3]).abs() < 1e-12);
         }
     }
 }
@@ -225,15 +227,15 @@ fn bad_settings_and_data_say_what_is_wrong() {
     assert!(say(&[("a0", json!(2.0)), ("precision", json!("fixed"))]).contains("fixed"));
     let standard = model(&[]);
     let mut data = five(&[0, 0, 1, 1, 1], 3);
-    assert!(standard.prepare(&data).err().unwrap().to_string().contains("`k2` has no row"));
+    assert!(standard.bind(&data).err().unwrap().to_string().contains("`k2` has no row"));
     data.target = Target::None;
-    assert!(standard.prepare(&data).is_err());
+    assert!(standard.bind(&data).is_err());
     let wide = Dataset::new(Matrix::dense(2, 6000, vec![0.5; 12000].iter().enumerate().map(|(i, v)| v * i as f64).collect::<Vec<_>>()))
         .with_target(classes(&[0, 1], 2));
-    let error = model(&[("covariance", json!("child"))]).prepare(&wide).err().unwrap().to_string();
+    let error = model(&[("covariance", json!("child"))]).bind(&wide).err().unwrap().to_string();
     assert!(error.contains("`diag`"), "{error}");
-    assert!(standard.prepare(&wide).is_ok());
-    let joint = model(&[("covariance", json!("joint")), ("bound", json!("double"))]).prepare(&five(&[0, 0, 1, 1, 1], 2)).unwrap();
+    assert!(standard.bind(&wide).is_ok());
+    let joint = model(&[("covariance", json!("joint")), ("bound", json!("double"))]).bind(&five(&[0, 0, 1, 1, 1], 2)).unwrap();
     assert!(joint.warnings()[0].contains("child"));
 }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::data::Dataset;
 use crate::infer::finite_difference::check_gradient;
 
 fn sparse(rows: usize, cols: usize, dense: &[f64]) -> Matrix<'static> {

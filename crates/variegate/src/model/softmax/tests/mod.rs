@@ -9,6 +9,8 @@ mod trees;
 use serde_json::{Map, Value};
 
 use super::*;
+use crate::data::Dataset;
+use crate::data::Target;
 use crate::data::{Classes, Matrix};
 use crate::run::{Chain, Shape, Typed, blocks};
 

@@ -1,6 +1,7 @@
 //! Bounds and fixed points of tiny problems, computed independently in high precision, and the evidence by quadrature.
 
 use super::*;
+use crate::data::Dataset;
 
 fn fixed(bound: Bound, covariance: CovarianceChoice) -> Settings {
     Settings { bound, covariance, precision: Precision::Fixed, ..Settings::default() }

@@ -5,6 +5,8 @@ use serde_json::json;
 use super::super::search::{Policy, Search};
 use super::super::vb::Role;
 use super::*;
+use crate::data::Dataset;
+use crate::data::Target;
 use crate::model::{Fitted, RunSettings, family, fit};
 use crate::run::{ChainProgress, Memory, Next, Pace, Unobserved, drive};
 
@@ -137,9 +139,9 @@ fn searches_resume_to_the_same_bits() {
         vec![("experts", json!("2")), ("n_init", json!(2)), ("covariance", json!("diag"))],
     ] {
         let model = model(&pairs);
-        let fit = model.prepare(&data).unwrap();
+        let fit = model.bind(&data).unwrap();
         let settings = RunSettings { block_rows: Some(16), ..RunSettings::default() };
-        let plan = settings.plan(fit.as_ref(), &data).unwrap();
+        let plan = settings.prepare(model.as_ref(), &data).unwrap().plan;
         let with = |threads: usize, stops: bool| {
             let mut memory = Memory::default();
             let pace = Pace { threads, ..Pace::default() };
@@ -247,9 +249,9 @@ fn policies_are_read_from_settings() {
     assert!(say(&[("max_iter", json!(3)), ("inference", json!("map"))]).contains("map"));
     assert!(say(&[("task", json!("regression")), ("subclasses", json!("2,2"))]).contains("experts"));
     let data = corners(20, 1.0);
-    let error = model(&[("subclasses", json!("1,2,3"))]).prepare(&data).err().unwrap().to_string();
+    let error = model(&[("subclasses", json!("1,2,3"))]).bind(&data).err().unwrap().to_string();
     assert!(error.contains("2 and not 3"), "{error}");
-    let error = model(&[("bound", json!("jj")), ("subclasses", json!("2,1"))]).prepare(&data).err().unwrap().to_string();
+    let error = model(&[("bound", json!("jj")), ("subclasses", json!("2,1"))]).bind(&data).err().unwrap().to_string();
     assert!(error.contains("3 children"), "{error}");
 }
 
@@ -275,7 +277,7 @@ fn class_weights_and_input_maps() {
     assert!(errors(&fourier, &data) <= 4, "{}", errors(&fourier, &data));
     // the bound prefers the map that fits
     assert!(elbo(&mapped) > elbo(&run(&[], &data)) + 20.0);
-    assert!(mapped.posterior.summary().rows.iter().any(|r| r.0.contains('*')), "{:?}", mapped.posterior.summary().rows);
+    assert!(mapped.posterior.summary().rows().iter().any(|r| r.0.contains('*')), "{:?}", mapped.posterior.summary().rows());
     let loaded = Softmax.load(&mapped.posterior.save().unwrap()).unwrap();
     assert_eq!(loaded.predict(&data, "").unwrap(), mapped.posterior.predict(&data, "").unwrap());
 }

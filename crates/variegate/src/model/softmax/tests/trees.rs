@@ -1,6 +1,8 @@
 //! Trees: subclasses, experts, gates, Gaussian leaves, and every bound and covariance.
 
 use super::*;
+use crate::data::Dataset;
+use crate::data::Target;
 use crate::infer::finite_difference::check_gradient;
 
 const ALL: [(Bound, CovarianceChoice); 9] = [

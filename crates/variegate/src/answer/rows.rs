@@ -1,6 +1,34 @@
-//! What families that are fitted to rows alone say of them: coordinates, probabilities, completions and neighbours.
+//! What models of rows alone say of rows: coordinates, probabilities, completions and neighbours.
 
+use crate::data::Dataset;
 use crate::{Error, Result};
+
+/// A posterior that places rows in a space of factors or features.
+pub trait PlaceRows {
+    /// Coordinates of each row.
+    fn transform(&self, data: &Dataset<'_>) -> Result<Coordinates>;
+}
+
+/// A posterior that tells how probable rows are.
+pub trait RowDensity {
+    /// Whether rows are counts, whose probabilities are no densities.
+    fn counts(&self) -> bool;
+    /// Log probability of each held-out row, averaged over draws.
+    fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut>;
+}
+
+/// A posterior that says what is still to come of rows of which a part was seen.
+pub trait CompleteRows {
+    /// Distribution over columns of the rest of each row, given the part of it that was seen, which is a share `exposure` of the whole
+    /// (n×M, row-major; rows sum to one).
+    fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>>;
+}
+
+/// A posterior that tells which rows are alike.
+pub trait Neighbours {
+    /// The rows of `among` that are most like each query, best first: place and similarity. Of equals the first comes first.
+    fn retrieve(&self, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>>;
+}
 
 /// Places of rows in a space of factors.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,11 +91,6 @@ impl HeldOut {
     pub fn error_of_mean(&self) -> f64 {
         self.error.iter().map(|e| e * e).sum::<f64>().sqrt() / self.error.len() as f64
     }
-}
-
-/// The answer of a family that has no factors to a question about them.
-pub(super) fn has_no_factors(family: &str, asked: &str) -> Error {
-    Error::Unfit(format!("`{family}` predicts a target and has no factors, so there is no {asked}: use predict"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,127 @@
+//! What fitted models answer.
+//!
+//! A [`Posterior`] tells where it comes from and what it found. What else it can be asked are capabilities, each a small trait of its own
+//! that it has or has not ([`Answers`]). Fronts ask for a capability and know no family; a family never mentions one that it lacks.
+//!
+//! | file | capability |
+//! |---|---|
+//! | `classes.rs`, `outcomes.rs` | classes and real outcomes of rows |
+//! | `components.rs` | hidden components of rows |
+//! | `rows.rs` | coordinates, probabilities, completions and neighbours of rows |
+//! | `selection.rs` | structures that were compared |
+//! | `ask.rs` | asking for one of them, with one error for those that are not there |
+//! | `summary.rs`, `arrays.rs` | what every posterior says of itself: figures, tables, arrays |
+//! | `draws.rs` | reading the draws of chains back, and the table that judges them |
+//! | `panels.rs` | rows of a prediction |
+
+mod arrays;
+mod ask;
+mod classes;
+mod components;
+mod draws;
+mod outcomes;
+mod panels;
+mod rows;
+mod selection;
+mod summary;
+
+pub use arrays::{Dim, NamedArray};
+pub use classes::{ClassProbabilities, PredictClasses};
+pub use components::{HiddenComponents, Responsibilities, SharedComponents};
+pub use draws::{DrawTable, KeptDraws};
+pub(crate) use outcomes::check_levels;
+pub use outcomes::{PredictOutcomes, RealPrediction};
+pub use panels::{PREDICT_PANEL, check_new_rows, check_prediction_rows, choose_method, for_panels, for_panels_parallel};
+pub use rows::{CompleteRows, Coordinates, HeldOut, HeldOutEffort, Neighbours, PlaceRows, RowDensity};
+pub use selection::{Chosen, Selection};
+pub use summary::{ColumnKind, Fact, Figure, Summary, SummaryColumn, SummaryTable};
+
+use crate::Result;
+
+/// A fitted model. It needs no training data, and what it says of a row depends on that row alone.
+pub trait Posterior: Send + Sync {
+    /// Its family, and the rows it was fitted on.
+    fn origin(&self) -> Origin<'_>;
+    /// What else it can be asked.
+    fn answers(&self) -> Answers<'_>;
+    /// What was found, and how sure it is.
+    fn summary(&self) -> Summary;
+    /// Named arrays of the posterior: coefficients, covariances, draws.
+    fn arrays(&self) -> Vec<NamedArray>;
+    /// All of it, sealed.
+    fn save(&self) -> Result<Vec<u8>>;
+}
+
+/// Where a fitted model comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Origin<'a> {
+    /// Name of its family.
+    pub family: &'static str,
+    /// Names of the columns; empty if they had none.
+    pub columns: &'a [String],
+    /// Number of columns.
+    pub width: usize,
+    /// Names of the sources; empty if rows had none.
+    pub sources: &'a [String],
+}
+
+/// The capabilities of a posterior: those that it has.
+#[derive(Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Answers<'a> {
+    /// Classes of rows.
+    pub classes: Option<&'a dyn PredictClasses>,
+    /// Real outcomes of rows.
+    pub outcomes: Option<&'a dyn PredictOutcomes>,
+    /// Hidden components of rows.
+    pub components: Option<&'a dyn HiddenComponents>,
+    /// Rows that share a hidden component.
+    pub pairs: Option<&'a dyn SharedComponents>,
+    /// Coordinates of rows.
+    pub coordinates: Option<&'a dyn PlaceRows>,
+    /// Probabilities of rows.
+    pub density: Option<&'a dyn RowDensity>,
+    /// Completions of rows.
+    pub completion: Option<&'a dyn CompleteRows>,
+    /// Rows that are alike.
+    pub neighbours: Option<&'a dyn Neighbours>,
+    /// Structures that were compared.
+    pub chosen: Option<&'a dyn Chosen>,
+}
+
+impl<'a> Answers<'a> {
+    /// None at all.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// And classes of rows.
+    pub fn classes(mut self, answer: &'a dyn PredictClasses) -> Self {
+        self.classes = Some(answer);
+        self
+    }
+
+    /// And real outcomes of rows.
+    pub fn outcomes(mut self, answer: &'a dyn PredictOutcomes) -> Self {
+        self.outcomes = Some(answer);
+        self
+    }
+
+    /// And hidden components of rows.
+    pub fn components(mut self, answer: &'a dyn HiddenComponents) -> Self {
+        self.components = Some(answer);
+        self
+    }
+
+    /// And coordinates of rows.
+    pub fn coordinates(mut self, answer: &'a dyn PlaceRows) -> Self {
+        self.coordinates = Some(answer);
+        self
+    }
+
+    /// And probabilities of rows.
+    pub fn density(mut self, answer: &'a dyn RowDensity) -> Self {
+        self.density = Some(answer);
+        self
+    }
+}
