@@ -13,7 +13,7 @@
 //! | `starts.rs`, `map.rs` | penalised maximum likelihood: where fits begin, and a fit of its own |
 //! | `hmc.rs`, `gibbs.rs`, `mh.rs` | the samplers; `sampler.rs` is what they share, `moves.rs` and `hyper.rs` the steps |
 //! | `vb/` | variational Bayes and posterior regularisation |
-//! | `draws.rs`, `posterior.rs`, `matching.rs`, `report.rs` | what is kept of a point; predictions; pairing of labels; summaries |
+//! | `draws.rs`, `posterior.rs`, `report.rs` | what is kept of a point; predictions; summaries |
 //! | `fit.rs`, `tree.rs` | which program a fit runs; Gaussian weights by variational Bayes, which is the family softmax |
 //! | `simulate.rs`, `check.rs` | data from the prior; do the samplers draw from the posterior? |
 
@@ -24,7 +24,6 @@ pub mod gibbs;
 pub mod hmc;
 pub mod hyper;
 pub mod map;
-mod matching;
 pub mod mh;
 pub mod moves;
 pub mod point_prior;
