@@ -7,6 +7,7 @@ mod columns;
 pub mod cross_validation;
 pub mod experts;
 pub mod factors;
+#[doc(hidden)] // for benchmarks
 pub mod gated;
 pub mod logistic;
 mod settings;
