@@ -28,11 +28,8 @@ const DIVERGENT: f64 = 1000.0;
 /// Squared speeds beyond this multiple of what 1000 and all other numbers have on average end a trajectory.
 const RUNAWAY: f64 = 100.0;
 
-/// Removes from each row of `velocity` its part along the unit row of `directions`.
-///
-/// # Panics
-/// If the lengths differ or are no multiple of `dim`.
-pub fn project(directions: &[f64], velocity: &mut [f64], dim: usize) {
+/// Removes from each row of `velocity` its part along the unit row of `directions`; panics if the lengths differ or are no multiple of `dim`.
+fn project(directions: &[f64], velocity: &mut [f64], dim: usize) {
     assert!(directions.len() == velocity.len() && directions.len().is_multiple_of(dim), "rows of {dim}");
     for (a, v) in directions.chunks_exact(dim).zip(velocity.chunks_exact_mut(dim)) {
         let along = dot(a, v);
@@ -42,11 +39,8 @@ pub fn project(directions: &[f64], velocity: &mut [f64], dim: usize) {
 
 /// Moves each row along its great circle for the time `step`; velocities are tangent before and after.
 ///
-/// Rows with velocity zero stay. Rounding is removed from lengths and tangents each time.
-///
-/// # Panics
-/// As [`project`].
-pub fn flow(directions: &mut [f64], velocity: &mut [f64], dim: usize, step: f64) {
+/// Rows with velocity zero stay. Rounding is removed from lengths and tangents each time. Panics as [`project`].
+fn flow(directions: &mut [f64], velocity: &mut [f64], dim: usize, step: f64) {
     assert!(directions.len() == velocity.len() && directions.len().is_multiple_of(dim), "rows of {dim}");
     for (a, v) in directions.chunks_exact_mut(dim).zip(velocity.chunks_exact_mut(dim)) {
         let speed = dot(v, v).sqrt();
