@@ -12,7 +12,7 @@ use variegate_io::run_dir::RunDir;
 use crate::progress::Watch;
 
 /// How a fit ended.
-pub struct Outcome {
+pub struct TrainingEnd {
     /// Whether it was stopped early.
     pub ending: Ending,
     /// Time it took, in this process.
@@ -20,13 +20,13 @@ pub struct Outcome {
 }
 
 /// Runs a fit to its end or until Ctrl-C; everything it does is kept in the run directory.
-pub fn train(run: &mut RunDir, fit: &Fit, data: &Dataset<'_>, pace: Pace, quiet: bool) -> Result<Outcome> {
+pub fn train(run: &mut RunDir, fit: &Fit, data: &Dataset<'_>, pace: Pace, quiet: bool) -> Result<TrainingEnd> {
     let begin = Instant::now();
     let plan = run.record().plan;
     let name = run.record().family.clone();
     let mut watch = Watch::new(&name, quiet)?;
     let ending = drive(fit.program(), data, &plan, pace, run, &mut watch)?;
-    Ok(Outcome { ending, seconds: begin.elapsed().as_secs_f64() })
+    Ok(TrainingEnd { ending, seconds: begin.elapsed().as_secs_f64() })
 }
 
 /// The model of a run, bound to the schema of its data.

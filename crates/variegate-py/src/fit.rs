@@ -17,7 +17,7 @@ use crate::settings::{from_python, settings_to_python};
 use crate::watch::Watch;
 
 /// What a fit gives.
-pub struct Outcome {
+pub struct FitResult {
     pub posterior: Box<dyn Posterior>,
     pub traces: Vec<Trace>,
     pub seed: u64,
@@ -61,7 +61,7 @@ pub fn fit(
     };
     let run = RunSettings::default().seed(seed).threads(threads).block_rows(block_rows);
     let mut watch = Watch::new(progress);
-    let outcome = py.detach(|| match &out {
+    let result = py.detach(|| match &out {
         None => fit_in_memory(model.as_ref(), &data, &run, &mut watch).map_err(FolderError::Other),
         Some(path) => folder::fit_in(path, model.as_ref(), &data, &run, free_seed, &mut watch),
     });
@@ -75,22 +75,22 @@ pub fn fit(
         // an interrupt has nothing of its own to say; what a progress callback raised stays as it is
         return Err(if exception.is_instance_of::<PyKeyboardInterrupt>(py) { PyKeyboardInterrupt::new_err(kept) } else { exception });
     }
-    match outcome {
-        Ok(outcome) => Ok(FittedModel::new(outcome)),
+    match result {
+        Ok(result) => Ok(FittedModel::new(result)),
         Err(FolderError::Taken(message)) => Err(PyFileExistsError::new_err(message)),
         Err(FolderError::Other(error)) => Err(raise(error)),
     }
 }
 
-fn fit_in_memory(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &mut dyn Observer) -> variegate::Result<Outcome> {
+fn fit_in_memory(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &mut dyn Observer) -> variegate::Result<FitResult> {
     let fitted = model::fit(model, data, run, observer)?;
     let traces = fitted.kept.chains.iter().map(|c| trace_of(&c.trace)).collect();
-    Ok(Outcome { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
+    Ok(FitResult { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
 }
 
 /// The fitted model of a run directory, and the settings it was fitted with.
 #[pyfunction]
 pub fn read_run<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(FittedModel, Bound<'py, PyDict>)> {
-    let (record, outcome) = py.detach(|| folder::read(&path)).map_err(raise)?;
-    Ok((FittedModel::new(outcome), settings_to_python(py, &record.model)?))
+    let (record, result) = py.detach(|| folder::read(&path)).map_err(raise)?;
+    Ok((FittedModel::new(result), settings_to_python(py, &record.model)?))
 }

@@ -13,7 +13,7 @@ use variegate::score::completion;
 
 use crate::error::raise;
 use crate::features::{Features, Outcomes, Sources, with_sources};
-use crate::fit::Outcome;
+use crate::fit::FitResult;
 
 /// Named figures of every sweep of a chain: `sweep`, `objective`, and what else the program reports.
 pub type Trace = Vec<(String, Vec<f64>)>;
@@ -46,8 +46,8 @@ pub struct FittedModel {
 }
 
 impl FittedModel {
-    pub fn new(outcome: Outcome) -> Self {
-        let Outcome { posterior, traces, seed, warnings } = outcome;
+    pub fn new(result: FitResult) -> Self {
+        let FitResult { posterior, traces, seed, warnings } = result;
         Self { posterior, traces, seed, warnings, summary: OnceLock::new() }
     }
 }
@@ -322,7 +322,7 @@ impl FittedModel {
         };
         let traces = trace.iter().map(|c| c.iter().map(|(n, v)| column(n, v)).collect()).collect::<PyResult<_>>()?;
         let posterior = py.detach(|| model::family(family).and_then(|f| f.load(posterior))).map_err(raise)?;
-        Ok(Self::new(Outcome { posterior, traces, seed, warnings }))
+        Ok(Self::new(FitResult { posterior, traces, seed, warnings }))
     }
 
     fn __repr__(&self) -> String {

@@ -9,7 +9,7 @@ use variegate::model::{Fit, Model, Posterior, Prepared, RunSettings, family};
 use variegate::run::{Observer, Plan, drive};
 use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
 
-use crate::fit::Outcome;
+use crate::fit::FitResult;
 use crate::fitted::trace_of;
 
 /// Why a fit in a folder failed.
@@ -34,7 +34,7 @@ pub fn fit_in(
     run: &RunSettings,
     free_seed: bool,
     observer: &mut dyn Observer,
-) -> std::result::Result<Outcome, FolderError> {
+) -> std::result::Result<FitResult, FolderError> {
     let Prepared { fit, mut plan, fingerprint } = run.prepare(model, data)?;
     let reference = DataReference { rows: data.rows() as u64, columns: data.x.cols() as u64, ..DataReference::of(fingerprint) };
     let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), plan, reference, fit.schema().to_vec());
@@ -55,22 +55,22 @@ pub fn fit_in(
         Err(error) => return Err(error.into()),
     };
     drive(fit.program(), data, &plan, run.pace(), &mut folder, observer)?;
-    Ok(outcome(&fit, &folder, fit.warnings().to_vec())?)
+    Ok(result(&fit, &folder, fit.warnings().to_vec())?)
 }
 
 /// What was fitted in a folder, and with which settings.
-pub fn read(path: &Path) -> std::result::Result<(RunRecord, Outcome), variegate::Error> {
+pub fn read(path: &Path) -> std::result::Result<(RunRecord, FitResult), variegate::Error> {
     let folder = RunDir::read(path)?;
     let record = folder.record().clone();
     let fit = family(&record.family)?.configure(&record.model)?.reopen(&record.schema)?;
-    let outcome = outcome(&fit, &folder, Vec::new())?;
-    Ok((record, outcome))
+    let result = result(&fit, &folder, Vec::new())?;
+    Ok((record, result))
 }
 
-fn outcome(fit: &Fit, folder: &RunDir, warnings: Vec<String>) -> std::result::Result<Outcome, variegate::Error> {
+fn result(fit: &Fit, folder: &RunDir, warnings: Vec<String>) -> std::result::Result<FitResult, variegate::Error> {
     let pieces = folder.pieces()?;
     let posterior: Box<dyn Posterior> = fit.posterior(&pieces)?;
-    Ok(Outcome { posterior, traces: pieces.iter().map(|p| trace_of(&p.trace)).collect(), seed: folder.record().plan.seed, warnings })
+    Ok(FitResult { posterior, traces: pieces.iter().map(|p| trace_of(&p.trace)).collect(), seed: folder.record().plan.seed, warnings })
 }
 
 /// The first thing in which a run differs from what is asked for.

@@ -154,7 +154,7 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     let target = matches!(simulation.data.target, Target::Classes(_)).then(|| ColumnSpec::column(simulate::TARGET));
     let sources = simulation.data.sources.as_ref().map(|_| ColumnSpec::column(simulate::SOURCES));
     let reader = ReadOptions { target, sources, ..ReadOptions::default() };
-    let request = fit::Request {
+    let request = fit::FitRequest {
         family,
         settings: job.fit.clone(),
         data: path("train"),
@@ -168,7 +168,7 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
         choice: None,
     };
     let done = request.fit(false)?;
-    let (Some(posterior), Ending::Complete) = (done.posterior, done.outcome.ending) else { return Ok(None) };
+    let (Some(posterior), Ending::Complete) = (done.posterior, done.end.ending) else { return Ok(None) };
     let scores = if posterior.predicts() {
         let reader = ReadOptions { known_classes: Some(posterior.classes().to_vec()), ..reader };
         let (test, _) = files::read_training(&path("test"), &reader)?;
@@ -192,7 +192,7 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
         structure: compared.map(|s| s.rows[s.chosen].0.clone()),
         weights: weights(posterior.as_ref(), &simulation.truth),
         converged: posterior.summary().converged,
-        seconds: done.outcome.seconds,
+        seconds: done.end.seconds,
     }))
 }
 

@@ -14,7 +14,7 @@ use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 use super::summary;
 use crate::exit::{Exit, Tone, Usage, say};
 use crate::journal::Header;
-use crate::training::{self, Outcome};
+use crate::training::{self, TrainingEnd};
 use crate::validation::{self, Choice, Kept};
 use crate::{files, options, output, selection, tables};
 
@@ -75,7 +75,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let quiet = options::flag(matches, "quiet");
     let chosen = matches.get_one::<PathBuf>("out").cloned();
     let settings = options::given(matches, &family.settings());
-    let request = Request {
+    let request = FitRequest {
         family,
         choice: validation::choice(matches, family, &settings)?,
         settings,
@@ -94,7 +94,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 }
 
 /// Everything that a fit needs to know.
-pub struct Request {
+pub struct FitRequest {
     pub family: &'static dyn Family,
     pub settings: Map<String, Value>,
     pub data: PathBuf,
@@ -112,13 +112,13 @@ pub struct Request {
 /// A run that has ended, with what it found.
 pub struct Finished {
     pub run: RunDir,
-    pub outcome: Outcome,
+    pub end: TrainingEnd,
     /// Nothing where the run was stopped before there was anything to show.
     pub posterior: Option<Box<dyn Posterior>>,
     pub warnings: Vec<String>,
 }
 
-impl Request {
+impl FitRequest {
     /// Reads, checks, chooses settings if asked to, runs. What can be refused early is refused before the data are read. With `tables`
     /// the table of a cross-validation is written to standard output as soon as it is there.
     pub fn fit(mut self, tables: bool) -> Result<Finished> {
@@ -169,9 +169,9 @@ impl Request {
         if !self.quiet {
             eprintln!("fitting {} into {}, seed {}", self.family.name(), self.out.display(), self.seed);
         }
-        let outcome = training::train(&mut run, &fit, &data, self.pace, self.quiet)?;
+        let end = training::train(&mut run, &fit, &data, self.pace, self.quiet)?;
         let warnings = fit.warnings().to_vec();
-        finish(run, outcome, warnings)
+        finish(run, end, warnings)
     }
 
     /// Refuses what a model of rows alone has no use for.
@@ -213,14 +213,14 @@ impl Request {
 }
 
 /// Reads back what a run has found.
-pub fn finish(run: RunDir, outcome: Outcome, warnings: Vec<String>) -> Result<Finished> {
-    let posterior = match (training::posterior(&run), outcome.ending) {
+pub fn finish(run: RunDir, end: TrainingEnd, warnings: Vec<String>) -> Result<Finished> {
+    let posterior = match (training::posterior(&run), end.ending) {
         (Ok(posterior), _) => Some(posterior),
         // stopped so early that there is nothing to show
         (Err(_), Ending::Stopped) => None,
         (Err(error), Ending::Complete) => return Err(error),
     };
-    Ok(Finished { run, outcome, posterior, warnings })
+    Ok(Finished { run, end, posterior, warnings })
 }
 
 /// Rows of the table that `fit` shows; `summary` shows all.
@@ -228,16 +228,16 @@ const SHORT: usize = 12;
 
 /// Says what was found, where it is and what to do next.
 pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
-    let Finished { run, outcome, posterior, warnings } = done;
+    let Finished { run, end, posterior, warnings } = done;
     let found = posterior.as_ref().map(|p| p.summary());
     let selection = posterior.as_ref().and_then(|p| p.selection());
     let path = run.path().display();
-    let stopped = outcome.ending == Ending::Stopped;
+    let stopped = end.ending == Ending::Stopped;
     if json {
         let mut value = summary::as_json(run, found.as_ref(), selection.as_ref(), Kept::of(run)?.as_ref());
         if let Value::Object(map) = &mut value {
             map.insert("warnings".into(), json!(warnings));
-            map.insert("seconds".into(), json!(outcome.seconds));
+            map.insert("seconds".into(), json!(end.seconds));
         }
         output::json(&value)?;
     } else if let Some(found) = &found {
@@ -260,8 +260,8 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     } else if !quiet {
         notes.for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));
     }
-    if !quiet && outcome.seconds > 0.0 {
-        eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(outcome.seconds));
+    if !quiet && end.seconds > 0.0 {
+        eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(end.seconds));
         match posterior {
             Some(posterior) if !posterior.predicts() => {
                 eprintln!("  variegate summary {path}\n  variegate transform {path} DATA -o coordinates.csv");

@@ -10,7 +10,7 @@ use variegate_io::run_dir::{DataReference, Machine, RunDir};
 
 use super::{fit, summary};
 use crate::exit::{Exit, Tone, say};
-use crate::training::Outcome;
+use crate::training::TrainingEnd;
 use crate::{files, options, training};
 
 const EXAMPLES: &str = "\
@@ -44,7 +44,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         if !quiet {
             eprintln!("{} is complete: there is nothing left to do. Its results:", folder.display());
         }
-        let done = fit::finish(run, Outcome { ending: Ending::Complete, seconds: 0.0 }, Vec::new())?;
+        let done = fit::finish(run, TrainingEnd { ending: Ending::Complete, seconds: 0.0 }, Vec::new())?;
         return fit::report(&done, json, quiet);
     }
     let fit = training::reopen(&run)?;
@@ -66,8 +66,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if !quiet {
         eprintln!("resuming {} after {}", folder.display(), summary::progress(&run));
     }
-    let outcome = training::train(&mut run, &fit, &data, options::pace_of(matches), quiet)?;
-    fit::report(&fit::finish(run, outcome, Vec::new())?, json, quiet)
+    let end = training::train(&mut run, &fit, &data, options::pace_of(matches), quiet)?;
+    fit::report(&fit::finish(run, end, Vec::new())?, json, quiet)
 }
 
 /// Refuses data that are not those of the run.

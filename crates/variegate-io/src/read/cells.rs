@@ -5,7 +5,7 @@ use std::fmt::Write;
 use variegate::data::{ClassEncoder, DataError, Dataset, LabelSets, Matrix, Target, TargetKind};
 
 use super::error::Cause;
-use super::roles::{Plan, Request};
+use super::roles::{Plan, ReadRequest};
 use super::store;
 
 /// What a cell holds.
@@ -123,16 +123,16 @@ pub(super) struct Extras {
     weights: Option<Vec<f64>>,
 }
 
-/// The part that a cell plays.
+/// What a cell that is no feature says of its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ExtraRole {
     Target(usize),
     Source,
     Weight,
 }
 
 impl Extras {
-    pub fn new(request: &Request<'_>, plan: &Plan) -> Self {
+    pub fn new(request: &ReadRequest<'_>, plan: &Plan) -> Self {
         let known = request.options.known_classes.clone();
         Self {
             kind: request.options.target_kind,
@@ -147,24 +147,24 @@ impl Extras {
     }
 
     /// Takes a cell of the row with this number (from 0).
-    pub fn put(&mut self, part: Part, row: usize, column: &str, cell: Cell<'_>) -> Result<(), Cause> {
+    pub fn put(&mut self, role: ExtraRole, row: usize, column: &str, cell: Cell<'_>) -> Result<(), Cause> {
         let missing = |what| Cause::MissingTarget { what, row: row + 1, column: shorten(column) };
         let not_number = || Cause::NotNumber { row: row + 1, column: shorten(column), value: cell.text() };
-        match part {
-            Part::Source if cell.is_missing() => return Err(missing("source")),
-            Part::Source => {
+        match role {
+            ExtraRole::Source if cell.is_missing() => return Err(missing("source")),
+            ExtraRole::Source => {
                 if let Some(sources) = &mut self.sources {
                     push(sources, cell)?;
                 }
             }
-            Part::Weight if cell.is_missing() => return Err(missing("weight")),
-            Part::Weight => {
+            ExtraRole::Weight if cell.is_missing() => return Err(missing("weight")),
+            ExtraRole::Weight => {
                 if let Some(weights) = &mut self.weights {
                     store::reserve(weights, 1);
                     weights.push(cell.number().ok_or_else(not_number)?);
                 }
             }
-            Part::Target(k) => match self.kind {
+            ExtraRole::Target(k) => match self.kind {
                 TargetKind::Classes if cell.is_missing() => return Err(missing("target")),
                 TargetKind::Classes => push(&mut self.classes, cell)?,
                 TargetKind::Real if cell.is_missing() => return Err(missing("target")),
@@ -226,14 +226,14 @@ fn place<T: Default + Clone>(values: &mut Vec<T>, width: usize, row: usize, k: u
 }
 
 /// Splits a matrix without names into features and the rest.
-pub(super) fn divide(x: Matrix<'static>, request: &Request<'_>, plan: Plan) -> Result<Dataset<'static>, Cause> {
+pub(super) fn divide(x: Matrix<'static>, request: &ReadRequest<'_>, plan: Plan) -> Result<Dataset<'static>, Cause> {
     let mut extras = Extras::new(request, &plan);
-    let parts = plan.targets.iter().enumerate().map(|(k, &j)| (Part::Target(k), j));
-    let parts = parts.chain(plan.sources.map(|j| (Part::Source, j))).chain(plan.weights.map(|j| (Part::Weight, j)));
-    for (part, j) in parts {
+    let roles = plan.targets.iter().enumerate().map(|(k, &j)| (ExtraRole::Target(k), j));
+    let roles = roles.chain(plan.sources.map(|j| (ExtraRole::Source, j))).chain(plan.weights.map(|j| (ExtraRole::Weight, j)));
+    for (role, j) in roles {
         let name = format!("x{j}");
         for (row, v) in store::column(&x, j)?.into_iter().enumerate() {
-            extras.put(part, row, &name, Cell::Number(v))?;
+            extras.put(role, row, &name, Cell::Number(v))?;
         }
     }
     Ok(extras.join(store::choose(x, &plan.features)?, plan.names))

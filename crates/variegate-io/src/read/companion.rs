@@ -4,12 +4,12 @@ use std::path::Path;
 
 use variegate::data::{DataError, Dataset, Matrix, Target, TargetKind};
 
-use super::cells::{Cell, Extras, Part};
+use super::cells::{Cell, ExtraRole, Extras};
 use super::error::{Cause, ReadError};
 use super::open::Input;
 use super::options::{ColumnSpec, Format, ReadOptions};
 use super::read_request;
-use super::roles::{Features, Plan, Request};
+use super::roles::{Features, Plan, ReadRequest};
 
 /// Adds what the options say is in other files.
 pub(super) fn attach(data: &mut Dataset<'static>, options: &ReadOptions) -> Result<(), ReadError> {
@@ -40,7 +40,7 @@ fn column(path: &Path, columns: &[String], kind: TargetKind, known: Option<&[Str
         known_classes: known.map(<[String]>::to_vec),
         ..ReadOptions::default()
     };
-    let (data, _) = read_request(path, &Request { options: &options, features: Features::None })?;
+    let (data, _) = read_request(path, &ReadRequest { options: &options, features: Features::None })?;
     let (what, found) = match &data.target {
         Target::Classes(c) => ("the companion file", c.len()),
         Target::Real { width, values } => ("the companion file", values.len() / width.max(&1)),
@@ -54,7 +54,7 @@ fn column(path: &Path, columns: &[String], kind: TargetKind, known: Option<&[Str
 }
 
 /// One value a line, without a header. Blank lines at the end do not count.
-pub(super) fn read_lines(mut input: Input, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+pub(super) fn read_lines(mut input: Input, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     if !matches!(request.features, Features::None) {
         let hint = "name the format if the file is a table (--format csv), or use it as a companion (--target FILE.txt)";
         return Err(Cause::Unsupported { what: "a text file holds one value a line, not features".into(), hint });
@@ -68,10 +68,10 @@ pub(super) fn read_lines(mut input: Input, request: &Request<'_>) -> Result<Data
             continue;
         }
         for _ in 0..std::mem::take(&mut blank) {
-            extras.put(Part::Target(0), row, "line", Cell::Missing)?;
+            extras.put(ExtraRole::Target(0), row, "line", Cell::Missing)?;
             row += 1;
         }
-        extras.put(Part::Target(0), row, "line", Cell::of_bytes(line)?)?;
+        extras.put(ExtraRole::Target(0), row, "line", Cell::of_bytes(line)?)?;
         row += 1;
     }
     Ok(extras.join(Matrix::try_dense(row, 0, Vec::new())?, Vec::new()))

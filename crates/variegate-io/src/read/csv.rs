@@ -6,20 +6,20 @@
 use csv::{ByteRecord, ReaderBuilder};
 use variegate::data::{DataError, Dataset, Matrix};
 
-use super::cells::{self, Cell, Extras, Part};
+use super::cells::{self, Cell, ExtraRole, Extras};
 use super::error::Cause;
 use super::open::Input;
-use super::roles::{Features, Names, Request};
+use super::roles::{Features, Names, ReadRequest};
 use super::store;
 
 /// The part of a file column.
 enum Role {
     Feature(usize),
-    Extra(Part),
+    Extra(ExtraRole),
     Skipped,
 }
 
-pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+pub(super) fn read(input: Input, delimiter: u8, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     let (source, budget) = input.budgeted();
     let mut reader =
         ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).buffer_capacity(1 << 16).from_reader(source);
@@ -34,9 +34,9 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
     for (k, &j) in plan.features.iter().enumerate() {
         roles[j] = Role::Feature(k);
     }
-    let targets = plan.targets.iter().enumerate().map(|(k, &j)| (j, Part::Target(k)));
-    for (j, part) in targets.chain(plan.sources.map(|j| (j, Part::Source))).chain(plan.weights.map(|j| (j, Part::Weight))) {
-        roles[j] = Role::Extra(part);
+    let targets = plan.targets.iter().enumerate().map(|(k, &j)| (j, ExtraRole::Target(k)));
+    for (j, role) in targets.chain(plan.sources.map(|j| (j, ExtraRole::Source))).chain(plan.weights.map(|j| (j, ExtraRole::Weight))) {
+        roles[j] = Role::Extra(role);
     }
     let width = plan.features.len();
     let mut extras = Extras::new(request, &plan);
@@ -55,7 +55,7 @@ pub(super) fn read(input: Input, delimiter: u8, request: &Request<'_>) -> Result
         for ((cell, role), name) in record.iter().zip(&roles).zip(&names) {
             match role {
                 Role::Feature(k) => values[*k] = cells::feature(cell, request.options.missing, row, &|| name.clone())?,
-                Role::Extra(part) => extras.put(*part, row, name, Cell::of_bytes(cell)?)?,
+                Role::Extra(role) => extras.put(*role, row, name, Cell::of_bytes(cell)?)?,
                 Role::Skipped => {}
             }
         }

@@ -8,7 +8,7 @@ use variegate::data::{DataError, Dataset, Matrix};
 use super::cells::{divide, shorten};
 use super::error::Cause;
 use super::open::Input;
-use super::roles::{Names, Request};
+use super::roles::{Names, ReadRequest};
 use super::store::Coordinates;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ impl Lines {
     }
 }
 
-pub(super) fn read(input: Input, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+pub(super) fn read(input: Input, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     let most_bytes = input.most_bytes;
     let mut lines = Lines { input, buffer: Vec::new(), number: 0 };
     let (coordinate, pattern, symmetry) = banner(&mut lines)?;

@@ -27,7 +27,7 @@ pub use error::{Cause, ReadError};
 pub use options::{ColumnSpec, Format, IndexBase, ReadOptions, Schema};
 
 use open::Input;
-use roles::{Features, Request};
+use roles::{Features, ReadRequest};
 
 /// Reads a data file.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset<'static>, ReadError> {
@@ -37,7 +37,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset<'static>, Read
 /// Reads a data file and also gives the options with what was found out put in (the format, and of an svmlight file the first feature
 /// number and the number of features), so that a file to predict is read in the same way.
 pub fn read_resolved(path: &Path, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
-    let (mut data, resolved) = read_request(path, &Request { options, features: Features::Chosen })?;
+    let (mut data, resolved) = read_request(path, &ReadRequest { options, features: Features::Chosen })?;
     companion::attach(&mut data, options)?;
     check_lengths(&data).map_err(|e| e.at(path))?;
     Ok((data, resolved))
@@ -46,13 +46,13 @@ pub fn read_resolved(path: &Path, options: &ReadOptions) -> Result<(Dataset<'sta
 /// Reads the features of an earlier fit from another file, by name where the file has names and by place where not. Other columns
 /// are left out. Target, sources and weights are read only if the options ask for them.
 pub fn read_features(path: &Path, schema: &Schema, options: &ReadOptions) -> Result<Dataset<'static>, ReadError> {
-    let (mut data, _) = read_request(path, &Request { options, features: Features::Fitted(schema) })?;
+    let (mut data, _) = read_request(path, &ReadRequest { options, features: Features::Fitted(schema) })?;
     companion::attach(&mut data, options)?;
     check_lengths(&data).map_err(|e| e.at(path))?;
     Ok(data)
 }
 
-fn read_request(path: &Path, request: &Request<'_>) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
+fn read_request(path: &Path, request: &ReadRequest<'_>) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
     let inner = || -> Result<_, Cause> {
         let options = request.options;
         let format = companion::format_of(path, options)?;

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use variegate::data::{DataError, Dataset, Matrix, TargetKind};
 
-use super::cells::{Cell, Extras, Part, divide};
+use super::cells::{Cell, ExtraRole, Extras, divide};
 use super::error::Cause;
-use super::roles::{Features, Names, Request};
+use super::roles::{Features, Names, ReadRequest};
 use super::store;
 
 /// An array whose header has been read.
@@ -28,7 +28,7 @@ pub(super) struct Array<R> {
 /// Bytes decoded at a time, about.
 const CHUNK: usize = 1 << 16;
 
-pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+pub(super) fn read(path: &Path, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     let file = File::open(path).map_err(Cause::Open)?;
     let bytes = file.metadata().map_err(Cause::Open)?.len();
     let array = Array::open(BufReader::with_capacity(CHUNK, file), bytes)?;
@@ -145,16 +145,16 @@ impl<R: Read> Array<R> {
     }
 
     /// Columns of the array as a target, without features. Label sets take their names from the fit, if there was one.
-    pub fn into_targets(self, request: &Request<'_>, wanted: &[String]) -> Result<Dataset<'static>, Cause> {
+    pub fn into_targets(self, request: &ReadRequest<'_>, wanted: &[String]) -> Result<Dataset<'static>, Cause> {
         let (rows, cols) = (self.rows(), self.columns()?);
-        let request = Request { features: Features::None, ..*request };
+        let request = ReadRequest { features: Features::None, ..*request };
         let known =
             request.options.known_classes.as_deref().filter(|k| k.len() == cols && request.options.target_kind == TargetKind::Labels);
         let names = known.map_or(Names::Numbered(cols), Names::Given);
         let plan = request.plan_with(names, wanted, &[], &[])?;
         let mut extras = Extras::new(&request, &plan);
         self.each(|row, column, cell| match plan.targets.iter().position(|&j| j == column) {
-            Some(k) => extras.put(Part::Target(k), row, &plan.target_names[k], cell),
+            Some(k) => extras.put(ExtraRole::Target(k), row, &plan.target_names[k], cell),
             None => Ok(()),
         })?;
         Ok(extras.join(Matrix::try_dense(rows, 0, Vec::new())?, Vec::new()))

@@ -15,7 +15,7 @@ use super::error::Cause;
 use super::npy::Array;
 use super::open::DEFLATE_RATIO;
 use super::options::{ColumnSpec, ReadOptions};
-use super::roles::{Features, Names, Request};
+use super::roles::{Features, Names, ReadRequest};
 use super::store::{self, Coordinates};
 
 struct Archive {
@@ -23,14 +23,14 @@ struct Archive {
     names: Vec<String>,
 }
 
-pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+pub(super) fn read(path: &Path, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     let mut archive = Archive::open(path)?;
     let options = request.options;
     let (target, target_columns) = archive.named(&options.target, implied_target(&archive, request));
     let (sources, source_columns) = archive.named(&options.sources, None);
     let (weights, weight_columns) = archive.named(&options.weights, None);
     let plain_options = ReadOptions::default();
-    let plain = Request { options: &plain_options, features: Features::None };
+    let plain = ReadRequest { options: &plain_options, features: Features::None };
     let mut data = if let Features::None = request.features {
         if let Some(name) = target_columns.first() {
             return Err(archive.unknown(name));
@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static
         // names of arrays are no columns
         let ignore = options.ignore.iter().filter(|n| !archive.names.contains(n)).cloned().collect();
         let inner_options = ReadOptions { ignore, ..options.clone() };
-        let inner = Request { options: &inner_options, ..*request };
+        let inner = ReadRequest { options: &inner_options, ..*request };
         let plan = inner.plan_with(Names::Numbered(x.cols()), &target_columns, &source_columns, &weight_columns)?;
         divide(x, &inner, plan)?
     };
@@ -68,7 +68,7 @@ pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static
 }
 
 /// The array that is the target although nobody asked for it.
-fn implied_target(archive: &Archive, request: &Request<'_>) -> Option<String> {
+fn implied_target(archive: &Archive, request: &ReadRequest<'_>) -> Option<String> {
     if !matches!(request.features, Features::Chosen) {
         return None;
     }
@@ -181,11 +181,11 @@ impl Archive {
     }
 
     /// An array as a target of some kind.
-    fn target(&mut self, name: &str, request: &Request<'_>, kind: TargetKind) -> Result<Target, Cause> {
+    fn target(&mut self, name: &str, request: &ReadRequest<'_>, kind: TargetKind) -> Result<Target, Cause> {
         let known_classes = request.options.known_classes.clone();
         let options = ReadOptions { target_kind: kind, known_classes, ..ReadOptions::default() };
         let array = self.array(name)?;
-        Ok(array.into_targets(&Request { options: &options, features: Features::None }, &["*".to_owned()])?.target)
+        Ok(array.into_targets(&ReadRequest { options: &options, features: Features::None }, &["*".to_owned()])?.target)
     }
 }
 

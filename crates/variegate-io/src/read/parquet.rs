@@ -14,9 +14,9 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use variegate::data::{DataError, Dataset, Matrix};
 
-use super::cells::{Cell, Extras, Part};
+use super::cells::{Cell, ExtraRole, Extras};
 use super::error::Cause;
-use super::roles::{Names, Request};
+use super::roles::{Names, ReadRequest};
 use super::store;
 
 /// Records decoded at a time.
@@ -28,7 +28,7 @@ impl From<ParquetError> for Cause {
     }
 }
 
-pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+pub(super) fn read(path: &Path, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     let file = File::open(path).map_err(Cause::Open)?;
     let bytes = file.metadata().map_err(Cause::Open)?.len();
     // the decoder trusts parts of a file that its pages can contradict: a damaged file may make it panic
@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path, request: &Request<'_>) -> Result<Dataset<'static
         .unwrap_or_else(|_| Err(Cause::damaged("the Parquet pages contradict each other")))
 }
 
-fn read_file(file: File, bytes: u64, request: &Request<'_>) -> Result<Dataset<'static>, Cause> {
+fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
     let reader = SerializedFileReader::new(file)?;
     let metadata = reader.metadata();
     let schema = metadata.file_metadata().schema_descr();
@@ -56,11 +56,11 @@ fn read_file(file: File, bytes: u64, request: &Request<'_>) -> Result<Dataset<'s
         found.ok_or_else(|| Cause::ColumnType { column: names[j].clone(), kind: "nested values".into() })
     };
     let mut extra_columns = Vec::new();
-    let targets = plan.targets.iter().enumerate().map(|(k, &j)| (j, Part::Target(k)));
-    for (j, part) in targets.chain(plan.sources.map(|j| (j, Part::Source))).chain(plan.weights.map(|j| (j, Part::Weight))) {
+    let targets = plan.targets.iter().enumerate().map(|(k, &j)| (j, ExtraRole::Target(k)));
+    for (j, role) in targets.chain(plan.sources.map(|j| (j, ExtraRole::Source))).chain(plan.weights.map(|j| (j, ExtraRole::Weight))) {
         let (at, descriptor) = leaf(j)?;
         readable(&descriptor, true)?;
-        extra_columns.push((at, part, j));
+        extra_columns.push((at, role, j));
     }
     let mut feature_columns = Vec::new();
     for &j in &plan.features {
@@ -74,8 +74,8 @@ fn read_file(file: File, bytes: u64, request: &Request<'_>) -> Result<Dataset<'s
     for g in 0..metadata.num_row_groups() {
         let group = reader.get_row_group(g)?;
         let count = usize::try_from(group.metadata().num_rows()).map_err(|_| Cause::damaged("a row group has a negative size"))?;
-        for &(at, part, j) in &extra_columns {
-            cells(&*group, at, count, |row, cell| extras.put(part, rows + row, &names[j], cell))?;
+        for &(at, role, j) in &extra_columns {
+            cells(&*group, at, count, |row, cell| extras.put(role, rows + row, &names[j], cell))?;
         }
         for (k, &(at, j)) in feature_columns.iter().enumerate() {
             let number = |row: usize, cell: Cell<'_>| feature(cell, request.options.missing, rows + row, &names[j]);

@@ -9,7 +9,7 @@ use super::options::{ColumnSpec, ReadOptions, Schema};
 
 /// What is wanted of a file.
 #[derive(Clone, Copy)]
-pub(super) struct Request<'o> {
+pub(super) struct ReadRequest<'o> {
     pub options: &'o ReadOptions,
     pub features: Features<'o>,
 }
@@ -63,7 +63,7 @@ impl Names<'_> {
     }
 }
 
-impl<'o> Request<'o> {
+impl<'o> ReadRequest<'o> {
     /// The target columns asked for in the file itself.
     pub fn own_target(&self) -> &'o [String] {
         own(&self.options.target)
@@ -238,7 +238,7 @@ mod tests {
         let features = schema.map_or(Features::Chosen, Features::Fitted);
         let list = strings(names);
         let names = if named { Names::Given(&list) } else { Names::Numbered(list.len()) };
-        Request { options: &options, features }.plan(names)
+        ReadRequest { options: &options, features }.plan(names)
     }
 
     fn strings(names: &[&str]) -> Vec<String> {

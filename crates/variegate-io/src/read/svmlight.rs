@@ -9,13 +9,13 @@ use super::cells::{self, number_text, shorten};
 use super::error::Cause;
 use super::open::Input;
 use super::options::{ColumnSpec, IndexBase};
-use super::roles::{self, Features, Names, Request};
+use super::roles::{self, Features, Names, ReadRequest};
 use super::store;
 
 /// The name by which the labels can be asked for or ignored.
 const LABEL: &str = "label";
 
-pub(super) fn read(mut input: Input, request: &Request<'_>) -> Result<(Dataset<'static>, IndexBase, usize), Cause> {
+pub(super) fn read(mut input: Input, request: &ReadRequest<'_>) -> Result<(Dataset<'static>, IndexBase, usize), Cause> {
     let options = request.options;
     let mut labels = Labels::new(request);
     let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::<u32>::new(), Vec::<f64>::new());
@@ -101,7 +101,7 @@ pub(super) fn read(mut input: Input, request: &Request<'_>) -> Result<(Dataset<'
     let own_target: Vec<String> = request.own_target().iter().filter(|n| *n != LABEL && *n != "*").cloned().collect();
     let ignore = options.ignore.iter().filter(|n| *n != LABEL).cloned().collect();
     let options = super::ReadOptions { ignore, ..options.clone() };
-    let inner = Request { options: &options, ..*request };
+    let inner = ReadRequest { options: &options, ..*request };
     let plan = inner.plan_with(Names::Numbered(cols), &own_target, roles::own(&options.sources), roles::own(&options.weights))?;
     let mut data = cells::divide(x, &inner, plan)?;
     if own_target.is_empty() {
@@ -123,7 +123,7 @@ enum Labels {
 }
 
 impl Labels {
-    fn new(request: &Request<'_>) -> Self {
+    fn new(request: &ReadRequest<'_>) -> Self {
         let options = request.options;
         let asked = match &options.target {
             Some(ColumnSpec::Columns(names)) => names.iter().any(|n| n == LABEL || n == "*"),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn law_of_draws() {
+    fn distribution_of_draws() {
         for (i, (p, a, b)) in [
             (2.3, 3.0, 1.7),
             (-2.3, 3.0, 1.7),

@@ -28,11 +28,8 @@ const DIVERGENT: f64 = 1000.0;
 /// Squared speeds beyond this multiple of what 1000 and all other numbers have on average end a trajectory.
 const RUNAWAY: f64 = 100.0;
 
-/// Removes from each row of `velocity` its part along the unit row of `directions`.
-///
-/// # Panics
-/// If the lengths differ or are no multiple of `dim`.
-pub fn project(directions: &[f64], velocity: &mut [f64], dim: usize) {
+/// Removes from each row of `velocity` its part along the unit row of `directions`; panics if the lengths differ or are no multiple of `dim`.
+fn project(directions: &[f64], velocity: &mut [f64], dim: usize) {
     assert!(directions.len() == velocity.len() && directions.len().is_multiple_of(dim), "rows of {dim}");
     for (a, v) in directions.chunks_exact(dim).zip(velocity.chunks_exact_mut(dim)) {
         let along = dot(a, v);
@@ -42,11 +39,8 @@ pub fn project(directions: &[f64], velocity: &mut [f64], dim: usize) {
 
 /// Moves each row along its great circle for the time `step`; velocities are tangent before and after.
 ///
-/// Rows with velocity zero stay. Rounding is removed from lengths and tangents each time.
-///
-/// # Panics
-/// As [`project`].
-pub fn flow(directions: &mut [f64], velocity: &mut [f64], dim: usize, step: f64) {
+/// Rows with velocity zero stay. Rounding is removed from lengths and tangents each time. Panics as [`project`].
+fn flow(directions: &mut [f64], velocity: &mut [f64], dim: usize, step: f64) {
     assert!(directions.len() == velocity.len() && directions.len().is_multiple_of(dim), "rows of {dim}");
     for (a, v) in directions.chunks_exact_mut(dim).zip(velocity.chunks_exact_mut(dim)) {
         let speed = dot(v, v).sqrt();
@@ -76,7 +70,7 @@ pub struct Manifold<'a> {
 
 /// What a transition did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct Trajectory {
     /// Probability with which the end was accepted; 0 where the trajectory diverged.
     pub accept_probability: f64,
     /// Whether the point moved.
@@ -212,7 +206,7 @@ pub fn transition<R: Rng + ?Sized>(
     pace: Pace,
     mut target: impl FnMut(&[f64], &mut [f64], bool) -> Result<f64>,
     rng: &mut R,
-) -> Result<Outcome> {
+) -> Result<Trajectory> {
     manifold.check();
     assert!(position.len() == manifold.len && gradient.len() == manifold.len, "a point has {} numbers", manifold.len);
     let steps = rng.random_range(1..=pace.max_steps.max(1));
@@ -228,10 +222,10 @@ pub fn transition<R: Rng + ?Sized>(
     let there = trajectory(manifold, &here, pace.step, steps, &mut taken, &mut target)?;
     let first = gain(&here, &there);
     let accept_probability = first.exp().min(1.0);
-    let mut outcome = Outcome { accept_probability, accepted: false, retried: false, divergent: first == f64::NEG_INFINITY, steps: taken };
-    let mut chosen = there.filter(|_| !outcome.divergent && open01(rng).ln() < first);
+    let mut done = Trajectory { accept_probability, accepted: false, retried: false, divergent: first == f64::NEG_INFINITY, steps: taken };
+    let mut chosen = there.filter(|_| !done.divergent && open01(rng).ln() < first);
     if let (None, Some(factor)) = (&chosen, pace.retry) {
-        outcome.retried = true;
+        done.retried = true;
         if let Some(mut there) = trajectory(manifold, &here, pace.step / factor, steps, &mut taken, &mut target)? {
             // what remains is at most 1
             let bar = open01(rng).ln() + (1.0 - accept_probability).ln() - (here.energy() - there.energy());
@@ -244,12 +238,12 @@ pub fn transition<R: Rng + ?Sized>(
             }
         }
     }
-    outcome.steps = taken;
+    done.steps = taken;
     if let Some(there) = chosen {
-        outcome.accepted = true;
+        done.accepted = true;
         (*position, *value, *gradient) = (there.position, there.value, there.gradient);
     }
-    Ok(outcome)
+    Ok(done)
 }
 
 #[cfg(test)]
@@ -353,11 +347,11 @@ mod tests {
         let move_once = |mut s: Vec<f64>, rng: &mut SmallRng| {
             let mut gradient = vec![0.0; 5];
             let mut value = rough(&s, &mut gradient, true)?;
-            let outcome = transition(MANIFOLD, &mut s, &mut value, &mut gradient, pace, rough, rng)?;
+            let trajectory = transition(MANIFOLD, &mut s, &mut value, &mut gradient, pace, rough, rng)?;
             let mut again = vec![0.0; 5];
             assert_eq!(value, rough(&s, &mut again, true)?);
             assert_eq!(gradient, again);
-            assert!(outcome.steps >= 1 && outcome.steps <= 3 * pace.max_steps && (!outcome.divergent || pace.retry.is_some()));
+            assert!(trajectory.steps >= 1 && trajectory.steps <= 3 * pace.max_steps && (!trajectory.divergent || pace.retry.is_some()));
             Ok::<_, Error>(s)
         };
         one_step_invariance("geodesic", &settings, &names, functions, &mut rng, |rng| Ok(exact(rng)), move_once).unwrap()
@@ -388,14 +382,14 @@ mod tests {
         let value_before = target(&start, &mut before).unwrap();
         let mut run = |step: f64, target: &dyn Fn(&[f64], &mut [f64], bool) -> Result<f64>| {
             let (mut x, mut value, mut gradient) = (start.clone(), value_before, before.clone());
-            let outcome =
+            let trajectory =
                 transition(MANIFOLD, &mut x, &mut value, &mut gradient, Pace { step, max_steps: 20, retry: None }, target, &mut rng);
             assert_eq!((&x, value, &gradient), (&start, value_before, &before));
-            outcome
+            trajectory
         };
         for bad in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
-            let outcome = run(0.1, &|_, _, _| Ok(bad)).unwrap();
-            assert!(outcome.divergent && !outcome.accepted && outcome.steps == 1 && outcome.accept_probability == 0.0);
+            let trajectory = run(0.1, &|_, _, _| Ok(bad)).unwrap();
+            assert!(trajectory.divergent && !trajectory.accepted && trajectory.steps == 1 && trajectory.accept_probability == 0.0);
         }
         assert!(run(1e4, &|x, gradient, _| target(x, gradient)).unwrap().divergent);
         assert!(run(0.1, &|_, _, _| Err(Error::Unfit("no".into()))).is_err());

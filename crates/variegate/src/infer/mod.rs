@@ -2,6 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
+//! | [`assignment`] | the best pairing of two sets |
 //! | [`lbfgs`] | limited-memory quasi-Newton minimisation of an objective that may fail |
 //! | [`mod@slice`] | univariate slice sampling |
 //! | [`elliptical_slice`] | slice sampling under a Gaussian base distribution, free of tuning |
@@ -10,6 +11,7 @@
 //! | [`robbins_monro`] | decreasing step-size schedules, and a proposal scale adapted by one |
 //! | [`finite_difference`] | numerical gradients, to check analytic ones against |
 
+pub mod assignment;
 pub mod dual_averaging;
 pub mod elliptical_slice;
 pub mod finite_difference;

@@ -46,7 +46,7 @@ pub fn mul_t(x: &[f64], w: &[f64], out: &mut [f64], n: usize, d: usize, k: usize
 }
 
 /// out (k×d) = rᵀ · x with r (n×k), x (n×d): statistics one component a row, the faster of the two orientations.
-pub fn t_mul(r: &[f64], x: &[f64], out: &mut [f64], n: usize, k: usize, d: usize, add: bool) {
+pub(crate) fn t_mul(r: &[f64], x: &[f64], out: &mut [f64], n: usize, k: usize, d: usize, add: bool) {
     matmul(
         MatMut::from_row_major_slice_mut(out, k, d),
         accum(add),
@@ -60,7 +60,7 @@ pub fn t_mul(r: &[f64], x: &[f64], out: &mut [f64], n: usize, k: usize, d: usize
 
 /// Lower triangle of out (d×d) += Σ_n c_n x_n x_nᵀ. Weights may have any sign. `scaled` is scratch of at least n·d.
 /// The strict upper triangle is left as it was.
-pub fn weighted_gram(x: &[f64], c: &[f64], out: &mut [f64], n: usize, d: usize, scaled: &mut [f64]) {
+pub(crate) fn weighted_gram(x: &[f64], c: &[f64], out: &mut [f64], n: usize, d: usize, scaled: &mut [f64]) {
     let scaled = &mut scaled[..n * d];
     for ((s, row), &c) in scaled.chunks_exact_mut(d).zip(x.chunks_exact(d)).zip(c) {
         for (s, &v) in s.iter_mut().zip(row) {
@@ -71,7 +71,7 @@ pub fn weighted_gram(x: &[f64], c: &[f64], out: &mut [f64], n: usize, d: usize, 
 }
 
 /// Lower triangle of out (d×d) += aᵀ · b for a, b (n×d) whose product is symmetric.
-pub fn gram_of(a: &[f64], b: &[f64], out: &mut [f64], n: usize, d: usize) {
+pub(crate) fn gram_of(a: &[f64], b: &[f64], out: &mut [f64], n: usize, d: usize) {
     triangular::matmul(
         MatMut::from_row_major_slice_mut(out, d, d),
         triangular::BlockStructure::TriangularLower,
@@ -87,7 +87,7 @@ pub fn gram_of(a: &[f64], b: &[f64], out: &mut [f64], n: usize, d: usize) {
 }
 
 /// out (n×d) = x (n×d) · t for t (d×d) lower triangular; the strict upper triangle of t is not read.
-pub fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
+pub(crate) fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
     triangular::matmul(
         MatMut::from_row_major_slice_mut(out, n, d),
         triangular::BlockStructure::Rectangular,
@@ -103,7 +103,7 @@ pub fn mul_lower(x: &[f64], t: &[f64], out: &mut [f64], n: usize, d: usize) {
 }
 
 /// Eigenvectors (d×d, one a column) and eigenvalues of a symmetric matrix, of which the lower triangle is read; none where they are not found.
-pub fn eigen(a: &[f64], d: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+pub(crate) fn eigen(a: &[f64], d: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let found = MatRef::from_row_major_slice(a, d, d).self_adjoint_eigen(faer::Side::Lower).ok()?;
     let (vectors, values) = (found.U(), found.S().column_vector());
     clear_wide_registers();
@@ -114,12 +114,12 @@ pub fn eigen(a: &[f64], d: usize) -> Option<(Vec<f64>, Vec<f64>)> {
 /// Runs a loop compiled for the widest vector instructions of this processor. Worth it for plain loops over many numbers that
 /// call nothing; sums keep their order, so the bits are those of ordinary code. Mark a long closure
 /// `#[inline(always)]`: the compiler may otherwise make it a function of its own, with ordinary instructions.
-pub fn wide<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn wide<R>(f: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(f)
 }
 
 /// Copies the lower triangle of a (d×d) onto its upper one.
-pub fn mirror_lower(a: &mut [f64], d: usize) {
+pub(crate) fn mirror_lower(a: &mut [f64], d: usize) {
     for i in 0..d {
         for j in 0..i {
             a[j * d + i] = a[i * d + j];
@@ -130,11 +130,4 @@ pub fn mirror_lower(a: &mut [f64], d: usize) {
 /// Plain dot product, in index order.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-/// out = A v for A (rows×cols), row-major.
-pub fn mat_vec(a: &[f64], v: &[f64], out: &mut [f64]) {
-    for (o, row) in out.iter_mut().zip(a.chunks_exact(v.len())) {
-        *o = dot(row, v);
-    }
 }

@@ -9,6 +9,8 @@
 pub mod forces;
 pub mod rows;
 
+use std::ops::{Add, Div, Mul};
+
 use crate::linalg::wide;
 use crate::special::branchless::exp;
 use crate::special::lanes::{LANES, Lane, each, exponentials};
@@ -42,6 +44,42 @@ pub struct Work {
 enum Purpose {
     Slopes,
     Value,
+}
+
+/// The sums over experts whose quotient is the likelihood of a row, in logarithms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LnMixture {
+    /// ln Σ_k e^{f_k} p_k(y).
+    pub(crate) total: f64,
+    /// ln Σ_k e^{f_k}.
+    norm: f64,
+}
+
+impl LnMixture {
+    /// Log likelihood of the row.
+    pub(crate) fn likelihood(&self) -> f64 {
+        self.total - self.norm
+    }
+}
+
+/// The likelihood of a row in logarithms, from gate scores f_k (none for one expert) and ln p_k(y), which become the terms of the
+/// total. What looks at single rows computes this; loops over many rows add up numbers, and come here where those leave their range.
+pub(crate) fn ln_mixture(gates: &[f64], ln_given: &mut [f64]) -> LnMixture {
+    ln_given.iter_mut().zip(gates).for_each(|(joint, f)| *joint += f);
+    LnMixture { total: log_sum_exp(ln_given), norm: if gates.is_empty() { 0.0 } else { log_sum_exp(gates) } }
+}
+
+/// Likelihood (total + e^z q)/(norm + e^z) of a row in which one expert stands beside the sums of all others, from the sign of z and
+/// e^{−|z|}: whatever z is, the larger of e^z and 1 becomes 1.
+#[inline(always)]
+pub(crate) fn beside<T>(positive: bool, small: T, q: T, norm: T, total: T) -> T
+where
+    T: Copy + From<u8> + Add<Output = T> + Mul<Output = T> + Div<Output = T>,
+{
+    let one = T::from(1);
+    let e = if positive { one } else { small };
+    let scale = if positive { small } else { one };
+    (scale * total + e * q) / (scale * norm + e)
 }
 
 impl Gated {
@@ -174,26 +212,25 @@ impl Gated {
         }
     }
 
+    /// ln p_k(y) from the scores of an expert.
+    pub(crate) fn ln_given(&self, scores: &[f64], class: u32) -> f64 {
+        match self.odds_of {
+            Some(odds_of) => ln_sigmoid(if class == odds_of { scores[0] } else { -scores[0] }),
+            None => scores[class as usize] - log_sum_exp(scores),
+        }
+    }
+
     /// Log likelihood of one row, in logarithms; scores become derivatives where these are wanted.
     fn row(&self, scores: &mut [f64], class: u32, purpose: Purpose) -> f64 {
         let (gates, units) = (self.gates(), self.units());
         let (f, s) = scores.split_at_mut(gates);
-        let ln_gates = if gates > 0 { log_sum_exp(f) } else { 0.0 };
-        let joint: Vec<f64> = (0..self.experts)
-            .map(|k| {
-                let gate = if gates > 0 { f[k] - ln_gates } else { 0.0 };
-                gate + match self.odds_of {
-                    Some(odds_of) => ln_sigmoid(if class == odds_of { s[k] } else { -s[k] }),
-                    None => s[k * units + class as usize] - log_sum_exp(&s[k * units..(k + 1) * units]),
-                }
-            })
-            .collect();
-        let value = log_sum_exp(&joint);
+        let mut joint: Vec<f64> = s.chunks_exact(units).map(|s| self.ln_given(s, class)).collect();
+        let mixture = ln_mixture(f, &mut joint);
         if purpose == Purpose::Slopes {
             for (k, joint) in joint.iter().enumerate() {
-                let share = (joint - value).exp();
+                let share = (joint - mixture.total).exp();
                 if gates > 0 {
-                    f[k] = share - (f[k] - ln_gates).exp();
+                    f[k] = share - (f[k] - mixture.norm).exp();
                 }
                 match self.odds_of {
                     Some(odds_of) => {
@@ -210,7 +247,7 @@ impl Gated {
                 }
             }
         }
-        value
+        mixture.likelihood()
     }
 
     /// Probabilities of a row: of each expert behind the gate (`gates`, K), and of each class under each expert (`classes`, K×C).

@@ -7,6 +7,7 @@ pub mod cross_validation;
 pub mod experts;
 pub mod factors;
 mod fit;
+#[doc(hidden)] // for benchmarks
 pub mod gated;
 pub mod logistic;
 mod settings;

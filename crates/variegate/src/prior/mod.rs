@@ -19,11 +19,11 @@ mod determinantal;
 mod mutual_angular;
 mod pulls;
 
-pub use beta_process::{BetaProcess, ln_rise};
+pub use beta_process::BetaProcess;
 pub use coupled::Coupled;
 pub use determinantal::Determinantal;
 pub use mutual_angular::{AngularKind, MAX_KAPPA, MutualAngular};
-pub use pulls::{Pulls, kappa_of};
+pub use pulls::Pulls;
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};

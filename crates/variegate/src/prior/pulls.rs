@@ -82,7 +82,7 @@ impl Pulls {
 ///
 /// `A` is the mean resultant length in `dim` dimensions. This is the likelihood equation of a concentration from averaged statistics,
 /// whatever the average is over (draws, or a variational distribution). Radii must not be negative.
-pub fn kappa_of(dim: usize, unit: f64, radii: &[f64], total: f64) -> f64 {
+pub(super) fn kappa_of(dim: usize, unit: f64, radii: &[f64], total: f64) -> f64 {
     if total.is_nan() || total <= 0.0 {
         return 0.0;
     }

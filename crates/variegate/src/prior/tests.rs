@@ -1,5 +1,6 @@
 //! Oracles, finite differences, increments, normalisation and draws of the distributions.
 
+use super::pulls::kappa_of;
 use super::*;
 use crate::infer::finite_difference::check_gradient;
 use crate::prior::angular::{AngleSummary, Regulariser, angles};

@@ -91,7 +91,6 @@ pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
         target_accept,
         metric,
         learn_until: 20,
-        grain: 0.0,
     })
 }
 
@@ -146,13 +145,6 @@ impl<S: Sampler + Clone> Subject<S> {
     #[cfg(test)]
     pub(super) fn program(&self) -> &S {
         &self.program
-    }
-
-    /// The same with another sampler.
-    #[cfg(test)]
-    pub(super) fn with(mut self, change: impl FnOnce(&mut S)) -> Self {
-        change(&mut self.program);
-        self
     }
 
     /// Plain form of a point, and weights as rows multiply them.

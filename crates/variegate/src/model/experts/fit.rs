@@ -111,17 +111,7 @@ pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -
         Inference::Hmc => {
             let (target_accept, metric) = (settings.target_accept, settings.metric.decide(shape.inputs, schema.counts.iter().sum()));
             let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
-            Arc::new(Hmc {
-                design,
-                shape,
-                point_prior,
-                hyper,
-                max_steps,
-                target_accept,
-                metric,
-                learn_until: settings.n_warmup / 2,
-                grain: 0.0,
-            })
+            Arc::new(Hmc { design, shape, point_prior, hyper, max_steps, target_accept, metric, learn_until: settings.n_warmup / 2 })
         }
         Inference::Gibbs => Arc::new(Gibbs { design, shape, point_prior, hyper, inner: settings.inner }),
         Inference::Mh => Arc::new(Mh { design, shape, point_prior, hyper }),

@@ -32,10 +32,11 @@ use super::starts;
 use crate::data::{Design, Survey};
 use crate::dist::PolyaGamma;
 use crate::linalg::wide;
+use crate::model::gated::ln_mixture;
 use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Coupled;
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
-use crate::special::{ln_sigmoid, log_sum_exp};
+use crate::special::log_sum_exp;
 use crate::{Error, Result, merge_fields};
 use rand_distr::Distribution;
 use update::{Prior, Quadratic, Vector};
@@ -91,9 +92,9 @@ pub struct State {
     pub point_prior: PointPrior,
     /// What was learned of the hyperparameters.
     pub learning: Learning,
-    /// The point and distribution that the last sweep began with, and their log likelihood and prior density: what is kept as a draw.
+    /// The point and prior that the last sweep began with, and their log likelihood and prior density: what is kept as a draw.
     visited: Vec<f64>,
-    visited_law: PointPrior,
+    visited_prior: PointPrior,
     ln_likelihood: f64,
     ln_prior: f64,
 }
@@ -170,7 +171,7 @@ impl Gibbs {
         rng: &mut Philox,
     ) -> Result<Stats> {
         let (n, dim, experts, gates) = (block.rows(), self.shape.dim(), self.shape.experts, self.shape.gates());
-        let columns = gates + experts;
+        let (columns, gated) = (gates + experts, self.shape.gated());
         let Scratch { rows, scores, omega, linear, joint, behind, trials } = scratch;
         scores.resize(n * columns, f64::NAN);
         linear.clear();
@@ -196,17 +197,14 @@ impl Gibbs {
             if weight == 0.0 {
                 continue;
             }
-            let sign = if class == 1 { 1.0 } else { -1.0 };
-            for (k, joint) in joint.iter_mut().enumerate() {
-                *joint = f.get(k).copied().unwrap_or(0.0) + ln_sigmoid(sign * s[k]);
-            }
-            let total = log_sum_exp(joint);
-            ln_likelihood += weight * (total - if gates > 0 { log_sum_exp(f) } else { 0.0 });
+            joint.iter_mut().zip(s.chunks_exact(1)).for_each(|(joint, s)| *joint = gated.ln_given(s, class));
+            let mixture = ln_mixture(f, joint);
+            ln_likelihood += weight * mixture.likelihood();
             if !ln_likelihood.is_finite() {
                 return Err(too_large(block, i));
             }
             for _ in 0..weight as u64 {
-                let k = pick(joint, total, rng);
+                let k = pick(joint, mixture.total, rng);
                 local.labels.push(k as u32);
                 match trials[k].last_mut() {
                     Some(count) if behind[k].last() == Some(&(i as u32)) => *count += 1,
@@ -215,7 +213,7 @@ impl Gibbs {
                         trials[k].push(1);
                     }
                 }
-                linear[i * experts + k] += 0.5 * sign;
+                linear[i * experts + k] += if class == 1 { 0.5 } else { -0.5 };
             }
         }
         let mut stats = Stats { grams: Sum(vec![0.0; experts * dim * dim]), linear: Sum(vec![0.0; experts * dim]), ..Stats::default() };
@@ -283,24 +281,15 @@ impl Gibbs {
     }
 }
 
-/// Where the length and, with intercepts, the intercept of an expert or a gate are in a point.
-fn places(shape: &Shape, gate: bool, k: usize) -> (usize, Option<usize>) {
-    let (sizes, intercepts) =
-        if gate { (shape.gate_sizes(), shape.gate_intercepts()) } else { (shape.expert_sizes(), shape.expert_intercepts()) };
-    (sizes.start + k, shape.bias.then_some(intercepts.start + k))
-}
-
 fn vector(shape: &Shape, point: &[f64], gate: bool, k: usize) -> Vector {
-    let (size, intercept) = places(shape, gate, k);
-    Vector { size: point[size], intercept: intercept.map_or(0.0, |at| point[at]) }
+    let places = shape.places(gate, k);
+    Vector { size: point[places.size], intercept: point[places.intercepts].first().copied().unwrap_or(0.0) }
 }
 
 fn put(shape: &Shape, point: &mut [f64], gate: bool, k: usize, vector: &Vector) {
-    let (size, intercept) = places(shape, gate, k);
-    point[size] = vector.size;
-    if let Some(at) = intercept {
-        point[at] = vector.intercept;
-    }
+    let places = shape.places(gate, k);
+    point[places.size] = vector.size;
+    point[places.intercepts].fill(vector.intercept);
 }
 
 /// PG(b, c); nothing where c is too large to be computed with.
@@ -308,7 +297,7 @@ fn polya_gamma(b: u32, c: f64, rng: &mut Philox) -> Option<f64> {
     if c.is_nan() || c.abs() > LARGEST {
         return None;
     }
-    if b == 1 { Some(PolyaGamma::draw_1(c, rng)) } else { PolyaGamma::new(b, c).ok().map(|point_prior| point_prior.sample(rng)) }
+    if b == 1 { Some(PolyaGamma::draw_1(c, rng)) } else { PolyaGamma::new(b, c).ok().map(|distribution| distribution.sample(rng)) }
 }
 
 /// Draws a label from log weights whose log sum is given.
@@ -337,7 +326,7 @@ impl Sampler for Gibbs {
     fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> State {
         State {
             visited: point.clone(),
-            visited_law: point_prior.clone(),
+            visited_prior: point_prior.clone(),
             point,
             point_prior,
             learning: Learning::default(),
@@ -364,11 +353,8 @@ impl Program for Gibbs {
     type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, &mut |weights, gradient| {
-            let found = rows.all(&Ask::Slopes(Cow::Borrowed(weights)))?.likelihood;
-            *gradient = found.gradient.0;
-            Ok(found.value.0)
-        })?;
+        let ln_likelihood = &mut |weights: &[f64]| Ok(rows.all(&Ask::Slopes(Cow::Borrowed(weights)))?.likelihood);
+        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, ln_likelihood)?;
         Ok(self.at(point, self.point_prior.clone()))
     }
 
@@ -381,7 +367,7 @@ impl Program for Gibbs {
         let (dim, inputs) = (shape.dim(), shape.inputs);
         let mut weights = self.weights(&state.point);
         state.visited.clone_from(&state.point);
-        state.visited_law.clone_from(&state.point_prior);
+        state.visited_prior.clone_from(&state.point_prior);
         let State { point, point_prior, .. } = state;
 
         let stats = rows.all(&Ask::Experts(Cow::Borrowed(&weights)))?;
@@ -419,7 +405,7 @@ impl Program for Gibbs {
         hyper::update(self.hyper, &mut state.learning, &mut state.point_prior, shape, &state.point, tick.warm_up, &mut rng)?;
         let swaps = moves::swaps(shape, &state.point_prior, &mut state.point, &mut rng, |_| ());
         state.ln_likelihood = ln_likelihood;
-        state.ln_prior = state.visited_law.ln_density(shape, &state.visited);
+        state.ln_prior = state.visited_prior.ln_density(shape, &state.visited);
         let objective = state.ln_likelihood + state.ln_prior;
         if !objective.is_finite() {
             let detail = "the log density is not finite; scale the columns, or use inference `hmc`".into();
@@ -443,6 +429,6 @@ impl Program for Gibbs {
     }
 
     fn draw(&self, state: &State, out: &mut Draws) {
-        draws::keep(&self.shape, &state.visited, &state.visited_law, self.hyper, state.ln_likelihood, state.ln_prior, out);
+        draws::keep(&self.shape, &state.visited, &state.visited_prior, self.hyper, state.ln_likelihood, state.ln_prior, out);
     }
 }

@@ -26,7 +26,7 @@ use super::starts;
 use crate::Result;
 use crate::data::Design;
 use crate::infer::dual_averaging::DualAveraging;
-use crate::infer::geodesic::{Manifold, Outcome, Pace, transition};
+use crate::infer::geodesic::{Manifold, Pace, Trajectory, transition};
 use crate::model::gated::forces::{self, Forces, Packed};
 use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Scratch as PriorScratch;
@@ -46,7 +46,7 @@ pub struct Hmc {
     pub point_prior: PointPrior,
     /// What happens to the hyperparameters.
     pub hyper: Hyper,
-    /// Most leapfrog steps of a trajectory; 0 leaves trajectories out and moves all experts alone, for checks of that.
+    /// Most leapfrog steps of a trajectory.
     pub max_steps: u32,
     /// Acceptance that the step size aims at.
     pub target_accept: f64,
@@ -54,8 +54,6 @@ pub struct Hmc {
     pub metric: Metric,
     /// Sweeps of the warm-up in which coordinates are still learned; the step size needs the rest to itself.
     pub learn_until: u64,
-    /// Rounded likelihoods are rounded further, to multiples of this; 0 leaves them as they are, all else is for checks.
-    pub grain: f64,
 }
 
 /// State of the sampler between sweeps.
@@ -196,7 +194,7 @@ impl Hmc {
         pace: Pace,
         buffers: &mut Buffers,
         rng: &mut Philox,
-    ) -> Result<Outcome> {
+    ) -> Result<Trajectory> {
         let here = Likelihood { value: Sum(state.ln_likelihood), gradient: Sum(std::mem::take(&mut state.slopes)) };
         let mut gradient = vec![0.0; self.shape.len()];
         let mut value = self.density(&state.point_prior, &state.point, &here, &mut gradient, buffers);
@@ -205,7 +203,7 @@ impl Hmc {
             frame.prepare(&self.shape, &state.point_prior)?;
         }
         let (point_prior, shape) = (&state.point_prior, &self.shape);
-        let outcome = match &state.frame {
+        let trajectory = match &state.frame {
             None => {
                 let (spheres, paces) = (self.spheres(), self.paces());
                 let manifold = Manifold { spheres: &spheres, len: shape.len(), paces: &paces };
@@ -234,21 +232,21 @@ impl Hmc {
                     last = Some(found);
                     Ok(value + frame.pull_back(shape, &point, &lengths, gradient))
                 };
-                let outcome = transition(manifold, &mut flat, &mut value, &mut gradient, pace, target, rng)?;
-                if outcome.accepted {
+                let trajectory = transition(manifold, &mut flat, &mut value, &mut gradient, pace, target, rng)?;
+                if trajectory.accepted {
                     state.point = frame.leave(shape, &flat, &mut lengths);
                 }
-                outcome
+                trajectory
             }
         };
         let now = match last {
             // the last that was asked about is where another trajectory ended
-            Some(_) if outcome.accepted && outcome.retried => self.ask(rows, &state.point, true, buffers)?,
-            Some(found) if outcome.accepted => found,
+            Some(_) if trajectory.accepted && trajectory.retried => self.ask(rows, &state.point, true, buffers)?,
+            Some(found) if trajectory.accepted => found,
             _ => here,
         };
         (state.ln_likelihood, state.slopes) = (now.value.0, now.gradient.0);
-        Ok(outcome)
+        Ok(trajectory)
     }
 
     /// A step size whose single leapfrog steps are accepted about half of the time: doubled or halved until that turns.
@@ -301,11 +299,8 @@ impl Program for Hmc {
     type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, &mut |weights, gradient| {
-            let found = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
-            *gradient = found.gradient.0;
-            Ok(found.value.0)
-        })?;
+        let ln_likelihood = &mut |weights: &[f64]| rows.all(&Ask::Likelihood(Cow::Borrowed(weights)));
+        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, ln_likelihood)?;
         self.state(point, self.point_prior.clone())
     }
 
@@ -316,10 +311,7 @@ impl Program for Hmc {
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
         let mut rng = tick.stream.rng();
         let mut buffers = Buffers::default();
-        if state.slopes.is_empty() {
-            let found = self.ask(rows, &state.point, true, &mut buffers)?;
-            (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
-        }
+        self.look(state, rows, &mut buffers)?;
         if self.metric == Metric::Columns && state.frame.is_none() {
             let found = rows.all(&Ask::Gram)?;
             let squares = [
@@ -328,37 +320,24 @@ impl Program for Hmc {
             ];
             state.frame = Some(Frame::new(&self.shape, &found.gradient.0, found.value.0, squares)?);
         }
-        let mut outcome = Outcome { accept_probability: 1.0, accepted: false, retried: false, divergent: false, steps: 0 };
-        let mut step = 0.0;
-        if self.max_steps > 0 {
-            if tick.warm_up && state.step.count() == 0 {
-                self.first_step(state, rows, &mut buffers, &mut rng)?;
-            }
-            step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
-            let mut pace = Pace { step, max_steps: self.max_steps, retry: None };
-            if state.frame.is_some() {
-                if tick.warm_up && tick.sweep <= self.learn_until {
-                    pace.max_steps = pace.max_steps.min(STEPS_WHILE_LEARNING);
-                } else {
-                    pace.retry = Some(RETRY);
-                }
-            }
-            outcome = self.trajectory(state, rows, pace, &mut buffers, &mut rng)?;
-            if tick.warm_up {
-                state.step.update(outcome.accept_probability);
-                self.learn(state, tick.sweep, &mut buffers)?;
+        if tick.warm_up && state.step.count() == 0 {
+            self.first_step(state, rows, &mut buffers, &mut rng)?;
+        }
+        let step = if tick.warm_up { state.step.step() } else { state.step.final_step() };
+        let mut pace = Pace { step, max_steps: self.max_steps, retry: None };
+        if state.frame.is_some() {
+            if tick.warm_up && tick.sweep <= self.learn_until {
+                pace.max_steps = pace.max_steps.min(STEPS_WHILE_LEARNING);
+            } else {
+                pace.retry = Some(RETRY);
             }
         }
-        let alone = self.alone(state, rows, &mut buffers, &mut rng)?;
-        if alone {
-            // where there are forces, the likelihood is known already
-            let exact = self.forces().is_none();
-            let found = self.ask(rows, &state.point, exact, &mut buffers)?;
-            if exact {
-                state.ln_likelihood = found.value.0;
-            }
-            state.slopes = found.gradient.0;
+        let trajectory = self.trajectory(state, rows, pace, &mut buffers, &mut rng)?;
+        if tick.warm_up {
+            state.step.update(trajectory.accept_probability);
+            self.learn(state, tick.sweep, &mut buffers)?;
         }
+        let alone = self.alone(state, rows, self.metric.pace().1, &mut buffers, &mut rng)?;
         let (slopes, frame) = (&mut state.slopes, &mut state.frame);
         let swapped = moves::swaps(&self.shape, &state.point_prior, &mut state.point, &mut rng, |i| {
             self.shape.exchange_weights(slopes, i, i + 1);
@@ -377,12 +356,12 @@ impl Program for Hmc {
             converged: false,
             extras: vec![
                 ("log_likelihood".into(), state.ln_likelihood),
-                ("acceptance".into(), outcome.accept_probability),
+                ("acceptance".into(), trajectory.accept_probability),
                 ("step".into(), step),
-                ("divergent".into(), f64::from(u8::from(outcome.divergent && !outcome.accepted))),
+                ("divergent".into(), f64::from(u8::from(trajectory.divergent && !trajectory.accepted))),
                 ("swaps".into(), f64::from(swapped)),
-                ("steps".into(), f64::from(outcome.steps)),
-                ("moved".into(), f64::from(u8::from(outcome.accepted))),
+                ("steps".into(), f64::from(trajectory.steps)),
+                ("moved".into(), f64::from(u8::from(trajectory.accepted))),
                 ("alone".into(), f64::from(u8::from(alone))),
             ],
         })
@@ -421,6 +400,15 @@ impl Program for Hmc {
 }
 
 impl Hmc {
+    /// Likelihood and gradient where a chain begins.
+    fn look(&self, state: &mut State, rows: &mut dyn Rows<Self>, buffers: &mut Buffers) -> Result<()> {
+        if state.slopes.is_empty() {
+            let found = self.ask(rows, &state.point, true, buffers)?;
+            (state.ln_likelihood, state.slopes) = (found.value.0, found.gradient.0);
+        }
+        Ok(())
+    }
+
     /// What the flat coordinates are made of.
     fn gram(&self, block: &Block<'_>, scratch: &mut rows::Scratch) -> Likelihood {
         let d = self.shape.dim();
@@ -487,4 +475,4 @@ impl Hmc {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

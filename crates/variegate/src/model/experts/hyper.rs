@@ -99,7 +99,7 @@ fn ln_kappa_mean(dim: usize) -> f64 {
     (0.5 * dim as f64).ln()
 }
 
-/// Draws hyperparameters from the priors that `sample` gives them, in place of those of the distribution.
+/// Draws hyperparameters from the priors that `sample` gives them, in place of those it has.
 pub fn sample_prior<R: Rng + ?Sized>(point_prior: &mut PointPrior, shape: &Shape, rng: &mut R) -> Result<()> {
     for (side, dim) in sides(point_prior, shape) {
         if let Size::Gamma { shape, rate } = &mut side.size {
@@ -151,7 +151,7 @@ fn stuck(error: crate::infer::slice::NoSlice) -> Error {
 }
 
 impl Learning {
-    /// Takes in a point; at the end of a round the distribution moves to where its likelihood is largest.
+    /// Takes in a point; at the end of a round the prior moves to where its likelihood is largest.
     fn learn(&mut self, point_prior: &mut PointPrior, shape: &Shape, point: &[f64]) {
         let sides = sides(point_prior, shape);
         if self.tallies.is_empty() {
@@ -320,9 +320,9 @@ mod tests {
         }
     }
 
-    /// Hyperparameters and points from their joint distribution in, one step, the same distribution out; false alarms once in 10⁴ runs for each distribution.
+    /// Hyperparameters and points from their joint distribution in, one step, the same distribution out; false alarms once in 10⁴ runs for each prior.
     #[test]
-    fn sampling_leaves_the_joint_law_as_it_is() {
+    fn sampling_leaves_the_joint_distribution_as_it_is() {
         let effort = InvarianceSettings { draws: 30_000, false_alarm_rate: 1e-4 };
         let shape = Shape::new(3, 2, 3, false);
         let names =

@@ -59,11 +59,8 @@ impl Program for Map {
     fn local(&self, _: &Block<'_>, _: Stream) {}
 
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, _: Tick) -> Result<Report> {
-        let found = starts::maximise(&self.shape, &self.penalty, &state.plain, STEPS, self.tol, &mut |weights, gradient| {
-            let found = rows.all(&Ask(Cow::Borrowed(weights)))?;
-            *gradient = found.gradient.0;
-            Ok(found.value.0)
-        })?;
+        let ln_likelihood = &mut |weights: &[f64]| rows.all(&Ask(Cow::Borrowed(weights)));
+        let found = starts::maximise(&self.shape, &self.penalty, &state.plain, STEPS, self.tol, ln_likelihood)?;
         // a line search that finds nothing better has arrived as far as numbers go
         state.converged = found.status != crate::infer::lbfgs::Status::MaxIterations;
         state.objective = -found.value;

@@ -287,11 +287,8 @@ impl Program for Mh {
     type Scratch = Scratch;
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, &mut |weights, gradient| {
-            let found = rows.all(&Ask::Slopes(Cow::Borrowed(weights)))?;
-            *gradient = found.gradient.0;
-            Ok(found.value.0)
-        })?;
+        let ln_likelihood = &mut |weights: &[f64]| rows.all(&Ask::Slopes(Cow::Borrowed(weights)));
+        let point = starts::start(&self.shape, self.point_prior.intercept_sd, stream, ln_likelihood)?;
         Ok(self.at(point, self.point_prior.clone()))
     }
 

@@ -13,33 +13,33 @@
 //! | `starts.rs`, `map.rs` | penalised maximum likelihood: where fits begin, and a fit of its own |
 //! | `hmc.rs`, `gibbs.rs`, `mh.rs` | the samplers; `sampler.rs` is what they share, `moves.rs` and `hyper.rs` the steps |
 //! | `vb/` | variational Bayes and posterior regularisation |
-//! | `draws.rs`, `posterior.rs`, `matching.rs`, `report.rs` | what is kept of a point; predictions; pairing of labels; summaries |
+//! | `draws.rs`, `posterior.rs`, `report.rs` | what is kept of a point; predictions; summaries |
 //! | `fit.rs`, `tree.rs` | which program a fit runs; Gaussian weights by variational Bayes, which is the family softmax |
 //! | `simulate.rs`, `check.rs` | data from the prior; do the samplers draw from the posterior? |
 
-pub mod check;
+mod check;
 mod draws;
 mod fit;
-pub mod gibbs;
-pub mod hmc;
-pub mod hyper;
-pub mod map;
-mod matching;
-pub mod mh;
-pub mod moves;
-pub mod point_prior;
+mod gibbs;
+mod hmc;
+mod hyper;
+mod map;
+mod mh;
+mod moves;
+mod point_prior;
 mod posterior;
 mod report;
-pub mod sampler;
-pub mod settings;
-pub mod shape;
+mod sampler;
+mod settings;
+mod shape;
 mod simulate;
-pub mod starts;
+mod starts;
 mod tree;
-pub mod vb;
+mod vb;
 
 pub use posterior::ExpertsPosterior;
-pub use settings::Settings;
+pub use settings::{GateBound, Hyper, Inference, Intercept, Metric, Prior, Scale, Settings};
+#[doc(hidden)] // sizes, for benchmarks
 pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,6 @@ use crate::Result;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Design, Questions, Survey};
 use crate::run::state;
-use settings::{Inference, Prior};
 
 pub(crate) const NAME: &str = "experts";
 const SCHEMA: &str = "experts schema";

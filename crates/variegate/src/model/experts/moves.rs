@@ -2,7 +2,7 @@
 //!
 //! A mutual angular chain sees its directions in an order, the rows do not. Exchanging expert i, with its gate and intercepts, for expert
 //! i + 1 leaves the likelihood alone; lengths and intercepts are alike and independent, so that the directions of both sides decide:
-//! two factors of each chain change. Under distributions that see no order every exchange is accepted.
+//! two factors of each chain change. Under priors that see no order every exchange is accepted.
 
 use rand::Rng;
 
@@ -67,9 +67,9 @@ mod tests {
         Directions::MutualAngular(MutualAngular { kind, kappa, first: Some(vec![0.6, 0.8]) })
     }
 
-    /// Points from the distribution in, one round of attempts, the same distribution out; false alarms once in 10⁴ runs for each distribution (the seed is fixed).
+    /// Points from the prior in, one round of attempts, the same distribution out; false alarms once in 10⁴ runs for each prior (the seed is fixed).
     #[test]
-    fn exchanges_leave_the_law_as_it_is() {
+    fn exchanges_leave_the_prior_as_it_is() {
         let shape = Shape::new(4, 2, 2, true);
         let point_priors = [
             point_prior(|gate| chain(AngularKind::One, if gate { 1.0 } else { 3.0 })),

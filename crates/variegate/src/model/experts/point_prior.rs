@@ -16,7 +16,7 @@ use crate::dist::{Gamma, ln_surface};
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular, Scratch};
 use crate::special::ln_gamma;
 
-/// Distribution of the length of a weight vector.
+/// Prior of the length of a weight vector.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Size {
     /// Gamma with this shape and rate.
@@ -33,7 +33,7 @@ pub enum Size {
     },
 }
 
-/// Distribution of the weight vectors of one side: experts or gates.
+/// Prior of the weight vectors of one side: experts or gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// Distribution of the directions.
@@ -42,7 +42,7 @@ pub struct Side {
     pub size: Size,
 }
 
-/// Distribution of a point.
+/// Prior of a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointPrior {
     /// Weights of the experts.
@@ -88,7 +88,7 @@ impl Size {
 }
 
 impl PointPrior {
-    /// The distribution that the settings ask for.
+    /// The prior that the settings ask for.
     pub fn new(settings: &Settings, shape: &Shape) -> Self {
         let side = |dim: usize, kappa: Option<f64>, alpha: (f64, f64)| {
             let kappa = kappa.unwrap_or(0.5 * dim as f64);

@@ -6,7 +6,6 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::matching::pair;
 use super::settings::{Inference, Settings};
 use super::shape::Shape;
 use super::{NAME, Schema, draws};
@@ -17,6 +16,7 @@ use crate::answer::{
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
 use crate::diagnostics::by_chain;
+use crate::infer::assignment::assign;
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -214,9 +214,10 @@ impl ExpertsPosterior {
         let units = (here.len() / d - k) / k * d;
         let part = |w: &[f64], i: usize| -> Vec<f64> { [&w[i * d..(i + 1) * d], &w[k * d + i * units..k * d + (i + 1) * units]].concat() };
         let (a, b): (Vec<_>, Vec<_>) = (0..k).map(|i| (part(&here, i), part(&there, i))).unzip();
-        let cost: Vec<f64> =
-            a.iter().flat_map(|a| b.iter().map(|b| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>())).collect();
-        pair(&cost, k)
+        let nearness: Vec<f64> =
+            a.iter().flat_map(|a| b.iter().map(|b| -a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>())).collect();
+        // as many as there are labels: each has one
+        assign(&nearness, k, k).into_iter().flatten().collect()
     }
 
     /// Probability that two rows come from the same expert, for all pairs (n×n).

@@ -3,15 +3,15 @@
 use super::point_prior::PointPrior;
 use crate::run::Program;
 
-/// A sampler whose state is a point of the mixture and the distribution it has before any row is seen.
+/// A sampler whose state is a point of the mixture and the prior of points.
 pub trait Sampler: Program {
-    /// A state at this point, under this distribution.
+    /// A state at this point, under this prior.
     fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> Self::Global;
 
     /// The point of a state.
     fn point(global: &Self::Global) -> &[f64];
 
-    /// The distribution of a state; it changes where hyperparameters are learned.
+    /// The prior of a state; it changes where hyperparameters are learned.
     fn point_prior(global: &Self::Global) -> &PointPrior;
 }
 

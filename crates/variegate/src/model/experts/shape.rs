@@ -14,7 +14,6 @@ use std::ops::Range;
 
 use crate::linalg::dot;
 use crate::model::gated::Gated;
-use crate::special::{ln_sigmoid, log_sum_exp};
 
 /// The sizes of a mixture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,15 +140,29 @@ impl Shape {
         }
     }
 
+    /// Where the products of n rows with the directions of an expert or a gate are, one a row for a gate and J for an expert, gates first.
+    pub(super) fn product_places(&self, gate: bool, k: usize, n: usize) -> Range<usize> {
+        let (from, width) = if gate { (k, 1) } else { (self.gates() + k * self.rows(), self.rows()) };
+        from * n..(from + width) * n
+    }
+
+    /// Weight vectors from rows of directions, with nothing in the place of intercepts.
+    pub(super) fn without_intercepts(&self, directions: &[f64]) -> Vec<f64> {
+        let (p, dim) = (self.inputs, self.dim());
+        let mut out = vec![0.0; directions.len() / p * dim];
+        out.chunks_exact_mut(dim).zip(directions.chunks_exact(p)).for_each(|(to, from)| to[..p].copy_from_slice(from));
+        out
+    }
+
     /// ln p(y) of an expert from what the J rows of its weights give a row. `scores` is room to work in.
     pub fn ln_given(&self, theta: impl Fn(usize) -> f64, class: u32, scores: &mut Vec<f64>) -> f64 {
-        let rows = self.rows();
+        let (rows, gated) = (self.rows(), self.gated());
         if rows == 1 {
-            return ln_sigmoid(if class == 1 { theta(0) } else { -theta(0) });
+            return gated.ln_given(&[theta(0)], class);
         }
         scores.clear();
         scores.extend(self.contrasts.chunks_exact(rows).map(|v| v.iter().enumerate().map(|(r, v)| v * theta(r)).sum::<f64>()));
-        scores[class as usize] - log_sum_exp(scores)
+        gated.ln_given(scores, class)
     }
 
     /// V, row-major.

@@ -8,6 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::shape::Shape;
 use crate::Result;
 use crate::infer::lbfgs::{LbfgsSettings, Minimum, minimise};
+use crate::model::gated::rows::Likelihood;
 use crate::prior::Scratch;
 use crate::prior::angular::Regulariser;
 use crate::run::Stream;
@@ -58,8 +59,8 @@ impl Penalty {
     }
 }
 
-/// The log likelihood of weights as rows multiply them; its gradient replaces what the vector held.
-pub type LnLikelihood<'a> = dyn FnMut(&[f64], &mut Vec<f64>) -> Result<f64> + 'a;
+/// The log likelihood of weights as rows multiply them, and its gradient.
+pub type LnLikelihood<'a> = dyn FnMut(&[f64]) -> Result<Likelihood> + 'a;
 
 /// Random weights and intercepts of zero, in plain form.
 pub fn random(shape: &Shape, stream: Stream) -> Vec<f64> {
@@ -85,13 +86,13 @@ pub fn maximise(
 ) -> Result<Minimum> {
     let settings =
         LbfgsSettings { memory: 10, max_iterations: iterations, gradient_tolerance: 1e-6, value_tolerance, ..LbfgsSettings::default() };
-    let (mut weights, mut slopes, mut plain_slopes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut weights, mut slopes) = (Vec::new(), Vec::new());
     minimise(start, &settings, |plain, gradient| {
         shape.weights(plain, &mut weights);
-        let mut value = ln_likelihood(&weights, &mut slopes)?;
-        shape.plain_gradient(&slopes, &mut plain_slopes);
-        value += penalty.value(shape, plain, &mut plain_slopes);
-        gradient.iter_mut().zip(&plain_slopes).for_each(|(g, s)| *g = -s);
+        let found = ln_likelihood(&weights)?;
+        shape.plain_gradient(&found.gradient.0, &mut slopes);
+        let value = found.value.0 + penalty.value(shape, plain, &mut slopes);
+        gradient.iter_mut().zip(&slopes).for_each(|(g, s)| *g = -s);
         Ok(-value)
     })
 }

@@ -1,7 +1,7 @@
 //! What the samplers ask of a likelihood: how rows look at atoms, how atoms are learned from rows.
 //!
 //! An *atom* is a factor: a vector φ over the columns. A row uses some of the atoms, each with a weight of its own. The samplers in
-//! `program.rs` decide which atoms a row may take up or drop and at what odds; everything that depends on the distribution of the data is here.
+//! `sampler.rs` decide which atoms a row may take up or drop and at what odds; everything that depends on the distribution of the data is here.
 
 use rand::Rng;
 use serde::Serialize;
@@ -84,11 +84,11 @@ pub struct Changes {
 /// Rows of one half of an atom that is split, or of one of two that are merged: φ integrated out.
 pub trait Side {
     /// What a row brings.
-    type Part;
+    type Contribution;
     /// Takes in a row.
-    fn add(&mut self, part: &Self::Part);
+    fn add(&mut self, row: &Self::Contribution);
     /// Log probability of a row given the rows that are in.
-    fn ln_predictive(&self, part: &Self::Part) -> f64;
+    fn ln_predictive(&self, row: &Self::Contribution) -> f64;
     /// Log probability of all rows that are in, up to a factor that does not depend on how rows are divided.
     fn ln_marginal(&self) -> f64;
     /// φ given the rows that are in.
@@ -108,9 +108,9 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     /// What rows report of a scan, to learn atoms and scales from.
     type Sums: Default + Merge + Serialize + DeserializeOwned + Send;
     /// What a row reports of an atom that may be split or merged.
-    type Part: Clone + Serialize + DeserializeOwned + Send;
+    type Contribution: Clone + Serialize + DeserializeOwned + Send;
     /// Such rows together.
-    type Side: Side<Part = Self::Part>;
+    type Side: Side<Contribution = Self::Contribution>;
 
     /// The kinds of scales.
     const SCALES: &'static [Scale];
@@ -220,7 +220,7 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     ) -> Result<Changes>;
 
     /// What the row tells of the atom (or of those two, of which it uses one) that may be split (or merged).
-    fn part(
+    fn contribution(
         &self,
         view: &Self::View,
         row: Row<'_>,
@@ -228,7 +228,7 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
         atoms: &[u32],
         scratch: &mut Self::Scratch,
         rng: &mut Philox,
-    ) -> Result<Self::Part>;
+    ) -> Result<Self::Contribution>;
 
     /// A side without rows.
     fn side(&self, scales: &Self::Scales) -> Self::Side;

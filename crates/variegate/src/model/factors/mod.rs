@@ -8,20 +8,22 @@
 //! |---|---|
 //! | `settings.rs` | settings and what they may be |
 //! | `sampler.rs` | the three samplers, whatever the distribution of the data |
-//! | `likelihood.rs` | what they ask of that distribution |
-//! | `counts/`, `gaussian/` | the two distributions |
+//! | `likelihood.rs` | what they ask of it |
+//! | `counts/`, `gaussian/` | the two likelihoods |
 //! | `draws.rs`, `posterior.rs`, `stage.rs`, `matching.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | data from the prior, and the checks |
 
-pub mod check;
-pub mod counts;
+mod check;
+mod counts;
 mod draws;
-pub mod gaussian;
+mod gaussian;
 mod generate;
+#[doc(hidden)] // for benchmarks
 pub mod likelihood;
-pub mod matching;
+mod matching;
 mod posterior;
 mod report;
+#[doc(hidden)] // for benchmarks
 pub mod sampler;
 mod schema;
 mod settings;
@@ -31,8 +33,8 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-pub use draws::Draw;
 pub use posterior::FactorsPosterior;
+pub use sampler::Kind as SamplerKind;
 pub(crate) use schema::Schema;
 pub use settings::{LikelihoodKind, Settings};
 

@@ -211,7 +211,7 @@ enum Question<'a> {
     /// How many rows use both atoms.
     Both { atoms: (u32, u32) },
     /// What rows tell of these atoms.
-    Parts { atoms: Cow<'a, [u32]> },
+    Holders { atoms: Cow<'a, [u32]> },
     /// Lowest rank among the rows that use each atom.
     Owners { salt: u64 },
     /// Heights of the slices, for atoms that reach these.
@@ -246,7 +246,7 @@ struct Holder<P> {
     source: u32,
     /// Which of the atoms asked about.
     which: u32,
-    part: P,
+    contribution: P,
 }
 
 /// Elementwise smallest.
@@ -275,7 +275,7 @@ pub struct Stats<S, P> {
     redrawn: List<(u64, Vec<f64>)>,
     lists: List<(u64, Vec<u64>)>,
     both: Sum<u64>,
-    parts: List<Holder<P>>,
+    holders: List<Holder<P>>,
     owners: Least<u64>,
     lowest: Least<f64>,
     /// Uses of each atom and source, one atom after the other.
@@ -291,7 +291,7 @@ impl<S: Default, P> Default for Stats<S, P> {
             redrawn: List::default(),
             lists: List::default(),
             both: Sum::default(),
-            parts: List::default(),
+            holders: List::default(),
             owners: Least::default(),
             lowest: Least::default(),
             uses: Sum::default(),
@@ -307,7 +307,7 @@ impl<S: Merge, P> Merge for Stats<S, P> {
         self.redrawn.merge(right.redrawn);
         self.lists.merge(right.lists);
         self.both.merge(right.both);
-        self.parts.merge(right.parts);
+        self.holders.merge(right.holders);
         self.owners.merge(right.owners);
         self.lowest.merge(right.lowest);
         self.uses.merge(right.uses);
@@ -336,7 +336,7 @@ struct Course<'r, L: Likelihood> {
 
 impl<L: Likelihood> Course<'_, L> {
     /// Asks all rows; what was pending is done with.
-    fn ask(&mut self, state: &mut State<L::Scales>, with_view: bool, kind: Question<'_>) -> Result<Stats<L::Sums, L::Part>> {
+    fn ask(&mut self, state: &mut State<L::Scales>, with_view: bool, kind: Question<'_>) -> Result<Stats<L::Sums, L::Contribution>> {
         if with_view && self.view.is_none() {
             self.view = Some(self.sampler.likelihood.view(&state.atoms.phi, state.atoms.len(), &state.scales));
         }
@@ -390,7 +390,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// Every row's use of every atom, given who must keep what.
-    fn scan_owned(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Part>> {
+    fn scan_owned(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Contribution>> {
         let ln_odds = weights::ln_odds(&self.sampler.rows, state, &mut self.rng)?;
         let salt = rand::Rng::next_u64(&mut self.rng);
         let owners = self.ask(state, false, Question::Owners { salt })?.owners.0;
@@ -399,7 +399,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// Every row's use of the atoms that reach its slice.
-    fn scan_heights(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Part>> {
+    fn scan_heights(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Contribution>> {
         // the flat top lets every row see every common atom; its edge does not depend on the state
         let edge = (-4.0 * open01(&mut self.rng)).exp();
         let reach = |b: f64| (b / edge).min(1.0);
@@ -414,7 +414,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// The rows one after the other, the probabilities of use integrated out.
-    fn scan_counted(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Part>> {
+    fn scan_counted(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Contribution>> {
         let least = state.atoms.weight.iter().fold(1.0f64, |m, &b| m.min(b));
         let height = least * open01(&mut self.rng);
         self.tail(state, height)?;
@@ -446,7 +446,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// Asks for a scan.
-    fn scan(&mut self, state: &mut State<L::Scales>, gates: Gates<'_>) -> Result<Stats<L::Sums, L::Part>> {
+    fn scan(&mut self, state: &mut State<L::Scales>, gates: Gates<'_>) -> Result<Stats<L::Sums, L::Contribution>> {
         self.view = Some(self.sampler.likelihood.scan_view(&state.atoms.phi, state.atoms.len(), &state.scales));
         self.ask(state, true, Question::Scan { gates })
     }
@@ -505,7 +505,7 @@ impl<L: Likelihood> Program for Sampler<L> {
     type Global = State<L::Scales>;
     type Local = Local;
     type Ask<'a> = Ask<'a, L::View>;
-    type Stats = Stats<L::Sums, L::Part>;
+    type Stats = Stats<L::Sums, L::Contribution>;
     type Scratch = rows::Scratch<L::Scratch>;
 
     fn start(&self, _: &mut dyn Rows<Self>, _: Stream) -> Result<State<L::Scales>> {

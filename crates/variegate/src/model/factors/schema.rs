@@ -60,7 +60,7 @@ impl Schema {
         Ok((Self { columns: header.columns.clone(), width: header.width, sources, rows, means, centre }, warnings))
     }
 
-    /// The Poisson distribution for these data.
+    /// The Poisson likelihood of these data.
     pub(super) fn counts(&self, s: &Settings) -> Counts {
         let rows: u64 = self.rows.iter().sum();
         let cells = rows as f64 * self.width as f64;
@@ -79,7 +79,7 @@ impl Schema {
         }
     }
 
-    /// The Gaussian distribution for these data.
+    /// The Gaussian likelihood of these data.
     pub(super) fn gaussian(&self, s: &Settings) -> Gaussian {
         let plain = || Centre { columns: self.width, means: vec![0.0; (self.rows.len() + 1) * self.width], scale: 1.0, missing: s.missing };
         Gaussian {

@@ -3,12 +3,11 @@
 //! p(y = 1 | x) = σ(wᵀx̃) with x̃ the standardised row and a one for the bias; w_j ~ N(0, 1/`prior_precision`), the bias
 //! ~ N(0, 1/`bias_precision`). Settings are here, the sampler in `gibbs.rs`, predictions and summaries in `posterior.rs`.
 
-pub mod check;
-pub mod gibbs;
+mod check;
+mod gibbs;
 mod posterior;
 mod simulate;
 
-pub use gibbs::{Gibbs, State};
 pub use posterior::LogisticPosterior;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +20,7 @@ use crate::data::survey::preview;
 use crate::data::{Design, Needs, Questions, Scaling, Survey, TargetKind};
 use crate::run::{Piece, Schedule, state};
 use crate::{Error, Result};
+use gibbs::Gibbs;
 
 const NAME: &str = "logistic";
 const SCHEMA: &str = "logistic schema";

@@ -26,11 +26,10 @@ mod rule;
 mod source;
 mod table;
 
-pub use rise::ln_rise;
-
 use column::Column;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
+use rise::ln_rise;
 use rule::{level, rule};
 use source::Source;
 use table::Table;

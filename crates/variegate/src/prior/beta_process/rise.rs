@@ -14,7 +14,7 @@ const LARGE: f64 = 1e15;
 
 /// `ln( a (a+1) .. (a+n-1) )`, `a >= 0`: 0 for `n = 0`, else `-inf` at `a = 0`.
 #[inline]
-pub fn ln_rise(a: f64, n: u64) -> f64 {
+pub(super) fn ln_rise(a: f64, n: u64) -> f64 {
     if n == 0 {
         return 0.0;
     }

@@ -144,7 +144,7 @@ fn expected_atoms() {
 
 /// Every rule against the distribution of `U`; one concentration changed in place or not; the limit of one pooled source.
 #[test]
-fn atoms_by_the_law_of_counts() {
+fn atoms_by_the_distribution_of_counts() {
     for rows in [[1, 1], [2, 3], [16, 17], [30, 34], [40, 30], [100, 100], [400, 900]] {
         for al in [[1e-6, 0.1], [0.3, 2.0], [5.0, 20.0], [100.0, 1.0], [3000.0, 1e5]] {
             let want = atoms_by_tables(&rows, &al);
@@ -334,7 +334,7 @@ fn means_of_weights() {
 
 /// Draws against the density, on the scale of `ln(b/(1-b))`, at corners: all ones, a single one, concentrations near 0 and huge.
 #[test]
-fn law_of_weights() {
+fn distribution_of_weights() {
     let mut rng = rng(23);
     for (rows, al, counts) in [
         (&[1][..], &[1.0][..], &[1][..]),

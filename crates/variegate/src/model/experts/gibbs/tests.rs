@@ -34,9 +34,9 @@ fn gram() -> Vec<f64> {
     q
 }
 
-/// Which part of an update is made.
+/// Which step of an update is made.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum Step {
     Turn,
     Stretch,
     Whole,
@@ -44,19 +44,19 @@ enum Part {
 
 /// Vectors from the prior, observations given them, one step, the same joint distribution: false alarms once in 10⁴ runs for each case.
 #[test]
-fn every_step_of_a_vector_leaves_its_law_as_it_is() {
+fn every_step_of_a_vector_leaves_its_distribution_as_it_is() {
     let angular = |kind| Directions::MutualAngular(MutualAngular { kind, kappa: 3.0, first: Some(vec![0.6, 0.8]) });
     let gamma = Size::Gamma { shape: 1.5, rate: 1.0 };
     let cases = [
-        (angular(AngularKind::One), gamma, Part::Turn),
-        (angular(AngularKind::Two), gamma, Part::Turn),
-        (Directions::Determinantal(Determinantal { length: 0.7 }), gamma, Part::Turn),
-        (angular(AngularKind::Two), gamma, Part::Stretch),
-        (Directions::Uniform, Size::Gaussian { sd: 1.2 }, Part::Whole),
+        (angular(AngularKind::One), gamma, Step::Turn),
+        (angular(AngularKind::Two), gamma, Step::Turn),
+        (Directions::Determinantal(Determinantal { length: 0.7 }), gamma, Step::Turn),
+        (angular(AngularKind::Two), gamma, Step::Stretch),
+        (Directions::Uniform, Size::Gaussian { sd: 1.2 }, Step::Whole),
     ];
     let names = ["a0", "a1", "cos", "cos'", "u", "g", "b", "b²", "b a0", "wh", "bh", "g a0", "tanh w0", "w1²", "b w·x", "density"];
     let effort = InvarianceSettings { draws: 20_000, false_alarm_rate: 1e-4 };
-    for (number, (directions, size, part)) in cases.into_iter().enumerate() {
+    for (number, (directions, size, which)) in cases.into_iter().enumerate() {
         let side = Side { directions, size };
         let k = number % EXPERTS;
         let exact = |rng: &mut Philox| -> Result<State> {
@@ -77,12 +77,12 @@ fn every_step_of_a_vector_leaves_its_law_as_it_is() {
             let mut directions = Coupled::new(&side.directions, &state.directions, INPUTS);
             let mut vector = Vector { size: state.size, intercept: state.intercept };
             let prior = Prior { side: &side, intercept_sd: INTERCEPT_SD };
-            match (part, side.size) {
-                (Part::Turn, Size::Gamma { shape, rate }) => {
+            match (which, side.size) {
+                (Step::Turn, Size::Gamma { shape, rate }) => {
                     let base = rows_say.base(shape, rate, INTERCEPT_SD)?;
                     rows_say.turn(&base, &mut directions, k, &mut vector, rng);
                 }
-                (Part::Stretch, Size::Gamma { shape, rate }) => {
+                (Step::Stretch, Size::Gamma { shape, rate }) => {
                     let base = rows_say.base(shape, rate, INTERCEPT_SD)?;
                     rows_say.stretch(&base, &directions, k, &mut vector, rng)?;
                 }
@@ -108,7 +108,7 @@ fn every_step_of_a_vector_leaves_its_law_as_it_is() {
         };
         let mut rng = Stream::new(number as u64, 0, Purpose::Check).rng();
         let report = one_step_invariance("update", &effort, &names, functions, &mut rng, exact, step).unwrap();
-        assert!(report.passed, "{number} {part:?}: {report}");
+        assert!(report.passed, "{number} {which:?}: {report}");
     }
 }
 

@@ -27,9 +27,9 @@ const INTERCEPTS: (f64, f64) = (0.02, 4.0);
 const LENGTHS: (f64, f64) = (0.02, 1.0);
 const ANGLES: (f64, f64) = (0.005, 1.5);
 
-/// What is moved.
+/// What of a vector is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Move {
     Intercepts,
     Length,
     Direction,
@@ -69,15 +69,36 @@ struct Round {
 }
 
 impl Hmc {
-    /// Moves the weight vectors of some experts, and of their gates, chosen at random. True if the point is another: the likelihood and
-    /// the gradient that are kept are not its own then, but for the likelihood where there are forces.
+    /// Moves the weight vectors of a share of the experts, and of their gates, chosen at random. True if the point is another.
+    pub(super) fn alone(
+        &self,
+        state: &mut State,
+        rows: &mut dyn Rows<Self>,
+        share: f64,
+        buffers: &mut Buffers,
+        rng: &mut Philox,
+    ) -> Result<bool> {
+        let moved = self.round(state, rows, share, buffers, rng)?;
+        if moved {
+            // where there are forces, the likelihood is known already
+            let exact = self.forces().is_none();
+            let found = self.ask(rows, &state.point, exact, buffers)?;
+            if exact {
+                state.ln_likelihood = found.value.0;
+            }
+            state.slopes = found.gradient.0;
+        }
+        Ok(moved)
+    }
+
+    /// The moves themselves. The likelihood and the gradient that are kept are not those of the point then, but for the likelihood where
+    /// there are forces.
     ///
     /// Where points are chosen by rounded likelihoods, exact ones decide about the whole round, at its end. Every choice leaves the density
     /// that it was by as it is, and the order of a round is as likely as the reverse, so that the round is a proposal: its ratio
     /// is that of the densities on the way, which `Round` adds up.
-    pub(super) fn alone(&self, state: &mut State, rows: &mut dyn Rows<Self>, buffers: &mut Buffers, rng: &mut Philox) -> Result<bool> {
+    fn round(&self, state: &mut State, rows: &mut dyn Rows<Self>, share: f64, buffers: &mut Buffers, rng: &mut Philox) -> Result<bool> {
         let experts = self.shape.gates();
-        let share = if self.max_steps == 0 { 1.0 } else { self.metric.pace().1 };
         let count = ((share * experts as f64 + rng.random::<f64>()) as usize).min(experts);
         if count == 0 {
             return Ok(false);
@@ -95,9 +116,9 @@ impl Hmc {
         for i in 0..count {
             labels.swap(i, rng.random_range(i..experts));
         }
-        let (mut parts, mut order) = ([Part::Intercepts, Part::Length, Part::Direction], [true, false]);
+        let (mut moves, mut order) = ([Move::Intercepts, Move::Length, Move::Direction], [true, false]);
         if rounded && rng.random::<bool>() {
-            parts.reverse();
+            moves.reverse();
             order.reverse();
         }
         let vectors: Vec<Vector> = labels[..count].iter().flat_map(|&k| order.map(|gate| Vector { gate, k })).collect();
@@ -107,9 +128,9 @@ impl Hmc {
         let (mut round, mut rest, mut place) = (Round::default(), &arrows[..], 0);
         for of in vectors {
             let (arrow, later) = rest.split_at(dim(&of));
-            for part in parts {
+            for what in moves {
                 let (side, chain) = (sides[usize::from(of.gate)], &mut chains[usize::from(of.gate)]);
-                self.move_part(of, part, (place, arrow), state, side, chain, &mut round, rows, rng)?;
+                self.move_vector(of, what, (place, arrow), state, side, chain, &mut round, rows, rng)?;
             }
             rest = later;
             place += arrow.len() / self.shape.inputs;
@@ -128,11 +149,11 @@ impl Hmc {
         Ok(true)
     }
 
-    /// Moves a part of a vector. An arrow, and its place among those that rows know of, shows a direction where to turn.
-    fn move_part(
+    /// Moves the intercepts, the length or the direction of a vector. An arrow, and its place among those that rows know of, shows a direction where to turn.
+    fn move_vector(
         &self,
         of: Vector,
-        part: Part,
+        what: Move,
         (place, arrow): (usize, &[f64]),
         state: &mut State,
         side: &Side,
@@ -149,8 +170,8 @@ impl Hmc {
         // what the prior says of each trial
         let (mut tangent, mut towards, mut line) = (None, Vec::new(), Vec::new());
         let steps;
-        let choices: Vec<(Trial, f64)> = match part {
-            Part::Intercepts if !intercepts.is_empty() => {
+        let choices: Vec<(Trial, f64)> = match what {
+            Move::Intercepts if !intercepts.is_empty() => {
                 line = intercepts.iter().map(|_| StandardNormal.sample(rng)).collect();
                 normalise(&mut line);
                 steps = distances(INTERCEPTS, rng);
@@ -162,12 +183,12 @@ impl Hmc {
                 };
                 steps.into_iter().map(trial).collect()
             }
-            Part::Length => {
+            Move::Length => {
                 steps = distances(LENGTHS, rng);
                 let trial = |step: f64| (Trial { along: (size + step).exp(), ..same.clone() }, side.size.ln_density(size + step, dim).0);
                 steps.into_iter().map(trial).collect()
             }
-            Part::Direction if dim > 1 => {
+            Move::Direction if dim > 1 => {
                 let direction = &state.point[places.direction.clone()];
                 let along = dot(direction, arrow);
                 towards = arrow.iter().zip(direction).map(|(z, a)| z - along * a).collect();
@@ -187,20 +208,17 @@ impl Hmc {
         // an expert with several rows is looked at exactly
         let rough = self.forces().is_some() && (of.gate || self.shape.rows() == 1);
         let ask = Ask::Trials { of, tangent, trials: Cow::Borrowed(&trials), moved: round.moved.take(), rough };
-        let mut found = rows.all(&ask)?.gradient.0;
-        if rough && self.grain > 0.0 {
-            found.iter_mut().for_each(|l| *l = (*l / self.grain).round() * self.grain);
-        }
+        let found = rows.all(&ask)?.gradient.0;
         let ln: Vec<f64> = found.iter().zip(&ln_prior).map(|(l, p)| l + p).collect();
         let Some(at) = choose(&ln, rng) else { return Ok(()) };
         if steps[at] == 0.0 {
             return Ok(());
         }
         round.gain += found[at] - steps.iter().zip(&found).find(|(s, _)| **s == 0.0).map_or(f64::NAN, |(_, here)| *here);
-        match part {
-            Part::Intercepts => state.point[places.intercepts].iter_mut().zip(&line).for_each(|(b, l)| *b += steps[at] * l),
-            Part::Length => state.point[places.size] += steps[at],
-            Part::Direction => {
+        match what {
+            Move::Intercepts => state.point[places.intercepts].iter_mut().zip(&line).for_each(|(b, l)| *b += steps[at] * l),
+            Move::Length => state.point[places.size] += steps[at],
+            Move::Direction => {
                 let turned = turn(&state.point[places.direction.clone()], &towards, steps[at]);
                 chain.accept(of.k, &turned);
                 state.point[places.direction].copy_from_slice(&turned);

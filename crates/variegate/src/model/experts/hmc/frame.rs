@@ -135,7 +135,7 @@ impl Frame {
         self.factors = None;
     }
 
-    /// Gets ready for a trajectory under a distribution.
+    /// Gets ready for a trajectory under a prior.
     pub fn prepare(&mut self, shape: &Shape, point_prior: &PointPrior) -> Result<()> {
         let kappas = [&point_prior.experts, &point_prior.gates].map(|side| match &side.directions {
             Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa, .. }) => *kappa,

@@ -12,9 +12,9 @@ use std::ops::Range;
 
 use super::{Hmc, Likelihood, Scratch};
 use crate::linalg::wide;
+use crate::model::gated::{beside, ln_mixture};
 use crate::run::{Block, Sum};
 use crate::special::branchless::exp;
-use crate::special::log_sum_exp;
 use rough::Rough;
 
 /// Below this likelihoods are computed in logarithms.
@@ -122,12 +122,8 @@ fn turned(found: &[f64], columns: usize, from: usize, width: usize, out: &mut [f
 impl Hmc {
     /// Products of a block with directions, without intercepts: for each of the vectors in turn n, or for an expert n×J.
     fn products(&self, vectors: &[Vector], directions: &[f64], block: &Block<'_>, scratch: &mut Scratch, out: &mut Vec<f64>) {
-        let (p, dim, n) = (self.shape.inputs, self.shape.dim(), block.rows());
-        let columns = directions.len() / p;
-        let mut weights = vec![0.0; columns * dim];
-        for (to, from) in weights.chunks_exact_mut(dim).zip(directions.chunks_exact(p)) {
-            to[..p].copy_from_slice(from);
-        }
+        let (n, columns) = (block.rows(), directions.len() / self.shape.inputs);
+        let weights = self.shape.without_intercepts(directions);
         let found = &mut scratch.products;
         found.resize(n * columns, f64::NAN);
         self.design.panel(block.x, &mut scratch.rows.panel).mul_t(&weights, columns, found);
@@ -147,8 +143,7 @@ impl Hmc {
 
     /// Where the products of a vector are.
     fn places(&self, of: Vector, n: usize) -> Range<usize> {
-        let (gates, rows) = (self.shape.gates(), self.shape.rows());
-        if of.gate { of.k * n..(of.k + 1) * n } else { (gates + of.k * rows) * n..(gates + (of.k + 1) * rows) * n }
+        self.shape.product_places(of.gate, of.k, n)
     }
 
     /// All vectors, gates first.
@@ -350,11 +345,8 @@ impl Hmc {
                 #[inline(always)]
                 || {
                     for ((((f, top), q), norm), total) in mix.iter_mut().zip(&*top).zip(given).zip(&*other_norm).zip(&*other_total) {
-                        // the larger of e and 1 becomes 1
                         let above = *f - top;
-                        let small = exp(-above.abs());
-                        let (e, scale) = if above > 0.0 { (1.0, small) } else { (small, 1.0) };
-                        *f = (scale * total + e * q) / (scale * norm + e);
+                        *f = beside(above > 0.0, exp(-above.abs()), *q, *norm, *total);
                     }
                 },
             );
@@ -386,8 +378,7 @@ impl Hmc {
         if of.gate {
             gates[of.k] = theta(apart, of.k * n, i, trial, 0);
         }
-        joint.iter_mut().zip(&gates).for_each(|(j, g)| *j += g);
-        log_sum_exp(&joint) - log_sum_exp(&gates)
+        ln_mixture(&gates, &mut joint).likelihood()
     }
 
     /// A vector becomes what a trial made of it; what rows keep of it is refreshed before another is moved.

@@ -1,4 +1,4 @@
-//! Trajectories on circles against integrals over three angles, and coordinates against differences.
+//! Trajectories on circles against integrals over three angles, coordinates against differences, and rounds of moves on their own.
 
 use super::frame::Frame;
 use super::*;
@@ -9,7 +9,7 @@ use crate::linalg::dot;
 use crate::model::experts::point_prior::{Side, Size};
 use crate::model::gated::{Gated, Work};
 use crate::prior::{AngularKind, Determinantal, Directions, MutualAngular};
-use crate::run::Purpose;
+use crate::run::{Purpose, Shape as RowsShape, Which};
 
 const X: [[f64; 2]; 6] = [[1.0, 0.2], [-0.4, 1.1], [0.3, -0.9], [-1.2, -0.3], [0.8, 0.8], [0.1, 1.6]];
 const GATES: [[f64; 2]; 3] = [[1.0, 0.0], [-0.5, 0.5], [0.0, -1.0]];
@@ -37,13 +37,13 @@ fn geodesic_trajectories_agree_with_integrals_over_angles() {
         ),
     ];
     let gated = Gated::new(3, 2);
-    for (number, (point_prior, exact)) in cases.into_iter().enumerate() {
+    for (number, (directions, exact)) in cases.into_iter().enumerate() {
         let (mut work, mut scratch) = (Work::default(), PriorScratch::default());
         let mut target = |a: &[f64], gradient: &mut [f64], _: bool| -> Result<f64> {
             let (mut s, mut ln) = (scores(a, &X), [0.0; 6]);
             gated.slopes(&mut s, &[1, 0, 0, 1, 1, 0], &mut ln, &mut work);
             gradient.fill(0.0);
-            let prior = point_prior.gradient_add(a, 2, gradient, &mut scratch);
+            let prior = directions.gradient_add(a, 2, gradient, &mut scratch);
             for (x, s) in X.iter().zip(s.chunks(6)) {
                 for k in 0..3 {
                     (0..2).for_each(|d| gradient[2 * k + d] += s[3 + k] * SIZES[k] * x[d]);
@@ -81,7 +81,7 @@ fn geodesic_trajectories_agree_with_integrals_over_angles() {
         }
         for (chains, exact) in chains.iter().zip(exact) {
             let z = (summarise(chains).mean - exact) / mcse_mean(chains);
-            assert!(z.abs() < 4.0, "{point_prior:?}: z = {z} at {exact}");
+            assert!(z.abs() < 4.0, "{directions:?}: z = {z} at {exact}");
         }
     }
 }
@@ -153,11 +153,10 @@ fn trials_have_the_likelihood_of_their_point() {
             shape: shape.clone(),
             point_prior,
             hyper: Hyper::Fixed,
-            max_steps: 0,
+            max_steps: 1,
             target_accept: 0.8,
             metric: Metric::Sphere,
             learn_until: 0,
-            grain: 0.0,
         };
         let cut = crate::run::blocks(&data, 64);
         let block = &cut[0];
@@ -178,18 +177,17 @@ fn trials_have_the_likelihood_of_their_point() {
         for (of, dim) in vectors.into_iter().zip(dims) {
             let places = shape.places(of.gate, of.k);
             let arrow = &arrows[at * inputs..at * inputs + dim];
-            // intercepts, then a length, then a direction
-            for part in 0..3 {
+            for what in ["intercepts", "length", "direction"] {
                 let mut next = point.clone();
                 let (length, intercepts) = (point[places.size].exp(), point[places.intercepts.clone()].to_vec());
                 let mut trial = Trial { along: length, across: 0.0, intercepts };
                 let mut tangent = None;
-                match part {
-                    0 => {
+                match what {
+                    "intercepts" => {
                         trial.intercepts.iter_mut().for_each(|b| *b -= 0.3 * scale);
                         next[places.intercepts.clone()].copy_from_slice(&trial.intercepts);
                     }
-                    1 => {
+                    "length" => {
                         trial.along = 1.5 * length;
                         next[places.size] += 1.5f64.ln();
                     }
@@ -208,7 +206,7 @@ fn trials_have_the_likelihood_of_their_point() {
                 let trials = [same, trial.clone()];
                 let found = hmc.trials(of, tangent, &trials, moved.as_ref(), false, block, &mut local, &mut scratch).gradient.0;
                 for (found, exact) in found.iter().zip([full(&point), full(&next)]) {
-                    assert!((found - exact).abs() < 1e-10 * (1.0 + exact.abs()), "{classes} classes, {of:?}, part {part}: {found} {exact}");
+                    assert!((found - exact).abs() < 1e-10 * (1.0 + exact.abs()), "{classes} classes, {of:?}, {what}: {found} {exact}");
                 }
                 // single precision is enough to choose by where numbers are not huge
                 if scale == 1.0 && (of.gate || classes == 2) {
@@ -219,5 +217,72 @@ fn trials_have_the_likelihood_of_their_point() {
             }
             at += dim / inputs;
         }
+    }
+}
+
+/// Rounds of moves of single vectors and nothing else. Where points are chosen by rounded likelihoods, these are rounded to whole
+/// multiples of 3, so far from right that a third of the rounds is refused.
+#[derive(Debug, Clone)]
+pub struct Alone(pub Hmc);
+
+struct Coarse<'a>(&'a mut dyn Rows<Alone>);
+
+impl Rows<Hmc> for Coarse<'_> {
+    fn shape(&self) -> RowsShape {
+        self.0.shape()
+    }
+
+    fn visit(&mut self, ask: &Ask<'_>, which: Which<'_>) -> Result<Likelihood> {
+        let mut found = self.0.visit(ask, which)?;
+        if matches!(ask, Ask::Trials { rough: true, .. }) {
+            found.gradient.0.iter_mut().for_each(|l| *l = (*l / 3.0).round() * 3.0);
+        }
+        Ok(found)
+    }
+}
+
+impl Program for Alone {
+    const NAME: &'static str = "moves alone";
+    type Global = State;
+    type Local = Local;
+    type Ask<'a> = Ask<'a>;
+    type Stats = Likelihood;
+    type Scratch = Scratch;
+
+    fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
+        self.0.start(&mut Coarse(rows), stream)
+    }
+
+    fn local(&self, block: &Block<'_>, stream: Stream) -> Local {
+        self.0.local(block, stream)
+    }
+
+    fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
+        let (mut rows, mut buffers) = (Coarse(rows), Buffers::default());
+        self.0.look(state, &mut rows, &mut buffers)?;
+        self.0.alone(state, &mut rows, 1.0, &mut buffers, &mut tick.stream.rng())?;
+        Ok(Report { objective: state.ln_likelihood, components: self.0.shape.experts as u32, converged: false, extras: Vec::new() })
+    }
+
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, stream: Stream) -> Result<Likelihood> {
+        self.0.visit(ask, block, local, scratch, stream)
+    }
+
+    fn draw(&self, state: &State, out: &mut Draws) {
+        self.0.draw(state, out);
+    }
+}
+
+impl Sampler for Alone {
+    fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> State {
+        self.0.at(point, point_prior)
+    }
+
+    fn point(state: &State) -> &[f64] {
+        Hmc::point(state)
+    }
+
+    fn point_prior(state: &State) -> &PointPrior {
+        Hmc::point_prior(state)
     }
 }

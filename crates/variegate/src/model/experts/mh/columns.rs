@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, Likelihood, Mh, News};
 use crate::linalg::wide;
-use crate::model::gated::rows;
+use crate::model::gated::{ln_mixture, rows};
 use crate::run::{Block, Sum};
-use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
 /// Sums outside this range are computed in logarithms.
@@ -44,7 +43,6 @@ struct Asked {
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(super) rows: rows::Scratch,
-    vectors: Vec<f64>,
     total: Vec<f64>,
     norm: Vec<f64>,
     scores: Vec<f64>,
@@ -58,16 +56,10 @@ struct Rest<'a> {
 
 impl Mh {
     /// Products of a block with a direction: one number a row for a gate, J for an expert.
-    fn products(&self, gate: bool, direction: &[f64], block: &Block<'_>, scratch: &mut Scratch, out: &mut Vec<f64>) {
-        let (p, dim) = (self.shape.inputs, self.shape.dim());
-        let rows = if gate { 1 } else { self.shape.rows() };
-        scratch.vectors.clear();
-        scratch.vectors.resize(rows * dim, 0.0);
-        for (to, from) in scratch.vectors.chunks_exact_mut(dim).zip(direction.chunks_exact(p)) {
-            to[..p].copy_from_slice(from);
-        }
+    fn products(&self, direction: &[f64], block: &Block<'_>, scratch: &mut Scratch, out: &mut Vec<f64>) {
+        let rows = direction.len() / self.shape.inputs;
         out.resize(block.rows() * rows, f64::NAN);
-        self.design.panel(block.x, &mut scratch.rows.panel).mul_t(&scratch.vectors, rows, out);
+        self.design.panel(block.x, &mut scratch.rows.panel).mul_t(&self.shape.without_intercepts(direction), rows, out);
     }
 
     /// ln p(y) of an expert from a row's products. `scores` is room to work in.
@@ -94,15 +86,21 @@ impl Mh {
         if gate { k } else { self.shape.gates() + k }
     }
 
+    /// Whose column that is: whether a gate's, and which.
+    fn whose(&self, at: usize) -> (bool, usize) {
+        let gates = self.shape.gates();
+        if at < gates { (true, at) } else { (false, at - gates) }
+    }
+
     /// Where the products of a column are.
     fn product_places(&self, at: usize, n: usize) -> std::ops::Range<usize> {
-        let (gates, rows) = (self.shape.gates(), self.shape.rows());
-        if at < gates { at * n..(at + 1) * n } else { (gates + (at - gates) * rows) * n..(gates + (at + 1 - gates) * rows) * n }
+        let (gate, k) = self.whose(at);
+        self.shape.product_places(gate, k, n)
     }
 
     fn rest<'a>(&self, point: &'a [f64], at: usize) -> Rest<'a> {
-        let gates = self.shape.gates();
-        let places = if at < gates { self.shape.places(true, at) } else { self.shape.places(false, at - gates) };
+        let (gate, k) = self.whose(at);
+        let places = self.shape.places(gate, k);
         Rest { size: point[places.size], intercepts: &point[places.intercepts] }
     }
 
@@ -113,8 +111,8 @@ impl Mh {
             let (mut products, mut column) = (Vec::new(), Vec::new());
             local.products.clear();
             for at in 0..gates + experts {
-                let (gate, k) = (at < gates, if at < gates { at } else { at - gates });
-                self.products(gate, &point[self.shape.places(gate, k).direction], block, scratch, &mut products);
+                let (gate, k) = self.whose(at);
+                self.products(&point[self.shape.places(gate, k).direction], block, scratch, &mut products);
                 self.column(gate, &products, &self.rest(point, at), block, &mut scratch.scores, &mut column);
                 local.products.extend_from_slice(&products);
                 local.columns.extend_from_slice(&column);
@@ -161,7 +159,7 @@ impl Mh {
             asked.at = self.at(change.gate, change.k);
             asked.products.clear();
             if let Some(direction) = &change.direction {
-                self.products(change.gate, direction, block, scratch, &mut asked.products);
+                self.products(direction, block, scratch, &mut asked.products);
             }
             let products = if asked.products.is_empty() { &local.products[self.product_places(asked.at, n)] } else { &asked.products };
             let rest = Rest { size: change.size, intercepts: &change.intercepts };
@@ -214,8 +212,8 @@ impl Mh {
                         }
                     };
                     let f: Vec<f64> = (0..gates).map(|k| score(k, scores)).collect();
-                    let joint: Vec<f64> = (0..experts).map(|k| f.get(k).copied().unwrap_or(0.0) + score(gates + k, scores)).collect();
-                    log_sum_exp(&joint) - if gates > 0 { log_sum_exp(&f) } else { 0.0 }
+                    let mut joint: Vec<f64> = (gates..gates + experts).map(|at| score(at, scores)).collect();
+                    ln_mixture(&f, &mut joint).likelihood()
                 };
         }
         local.asked = asked;

@@ -42,6 +42,7 @@ use super::starts::{self, Reward};
 use crate::data::Design;
 use crate::data::design::packed_len;
 use crate::linalg::dot;
+use crate::model::gated::rows::Likelihood;
 use crate::prior::Directions;
 use crate::prior::angular::Regulariser;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
@@ -50,7 +51,7 @@ use relax::Relaxation;
 use side::Side;
 
 /// Largest p for which Gram matrices are formed.
-pub const MOST_EXPLICIT: usize = 512;
+const MOST_EXPLICIT: usize = 512;
 /// Numbers that a visit may report: 2 GB.
 const MOST_NUMBERS: usize = 250_000_000;
 /// Products of the power iteration for the largest eigenvalue of XᵀX.
@@ -90,10 +91,8 @@ pub struct Vb {
     pub learn: bool,
     /// The ascent ends when a sweep gains less than this for each row.
     pub tol: f64,
-    /// Whether steps may be bold and lengthened.
-    pub hasten: bool,
-    /// Largest p for which Gram matrices are formed.
-    pub most_explicit: usize,
+    /// Whether Gram matrices are formed: for few columns.
+    pub grams: bool,
 }
 
 /// State between two sweeps.
@@ -142,10 +141,14 @@ impl State {
     }
 }
 
+fn forms_grams(shape: &Shape) -> bool {
+    shape.inputs <= MOST_EXPLICIT
+}
+
 /// Refuses statistics of gigabytes.
 pub fn check(shape: &Shape) -> Result<()> {
     let (k, p) = (shape.experts + shape.gates(), shape.inputs);
-    let numbers = if p <= MOST_EXPLICIT { packed_len(shape.dim()) } else { (2 + shape.rows()) * shape.dim() };
+    let numbers = if forms_grams(shape) { packed_len(shape.dim()) } else { (2 + shape.rows()) * shape.dim() };
     if k.saturating_mul(numbers) > MOST_NUMBERS {
         return Err(Error::Unfit(format!(
             "{k} weight vectors over {p} columns are too many numbers for `vb`: choose fewer experts or columns"
@@ -173,6 +176,7 @@ impl Vb {
             };
             SidePrior { kappa, first, shape, rate }
         };
+        let grams = forms_grams(&shape);
         Self {
             experts: side(&point_prior.experts.directions, &point_prior.experts.size),
             gates: side(&point_prior.gates.directions, &point_prior.gates.size),
@@ -183,18 +187,16 @@ impl Vb {
             regularised,
             learn: settings.hyper == Hyper::Ml,
             tol: settings.tolerance(),
-            hasten: true,
-            most_explicit: MOST_EXPLICIT,
+            grams,
         }
     }
 
     /// A maximum of the likelihood under squared penalties, another one for each stream.
     fn start_point(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Vec<f64>> {
-        starts::start(&self.shape, self.intercept_sd, stream, &mut |weights, gradient| {
-            let found = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
-            *gradient = found.linear.0;
-            gradient.resize(weights.len(), 0.0);
-            Ok(found.value.0)
+        starts::start(&self.shape, self.intercept_sd, stream, &mut |weights| {
+            let Stats { value, linear: mut gradient, .. } = rows.all(&Ask::Likelihood(Cow::Borrowed(weights)))?;
+            gradient.0.resize(weights.len(), 0.0);
+            Ok(Likelihood { value, gradient })
         })
     }
 
@@ -234,7 +236,7 @@ impl Vb {
     /// What the updates need beside the visits: the gate's curvature, or the largest eigenvalue.
     fn prepare(&self, state: &mut State, rows: &mut dyn Rows<Self>) -> Result<()> {
         let d = self.shape.dim();
-        if !self.forms_grams() {
+        if !self.grams {
             state.most = self.largest_eigenvalue(rows)?;
         } else if self.shape.gates() > 0 && self.gate_bound == GateBound::Bohning {
             let grams = rows.all(&Ask::Gram)?.grams.0;
@@ -300,22 +302,18 @@ impl Program for Vb {
             state.shares.clone_from(&stats.shares.0);
             // a step that is too long may gain little, and the next one more: twice in a row
             state.still = if gain <= self.tol * stats.weight.0 { state.still + 1 } else { 0 };
-            state.converged = state.still > u32::from(self.hasten);
+            state.converged = state.still > 1;
             let (plain, bold) = self.step(&candidate, &stats, state);
-            if self.hasten {
-                let ahead = bold.unwrap_or_else(|| plain.clone());
-                let beyond = state.relaxation.beyond(&candidate.coordinates(), &ahead.coordinates()).and_then(|at| ahead.at(&at));
-                (state.next, state.plain) = (beyond.unwrap_or(ahead), Some(plain));
-            } else {
-                state.next = plain;
-            }
+            let ahead = bold.unwrap_or_else(|| plain.clone());
+            let beyond = state.relaxation.beyond(&candidate.coordinates(), &ahead.coordinates()).and_then(|at| ahead.at(&at));
+            (state.next, state.plain) = (beyond.unwrap_or(ahead), Some(plain));
             state.q = candidate;
         } else if let Some(plain) = state.plain.take() {
             // too far
             refused = true;
             state.next = plain;
             state.relaxation.reset();
-        } else if self.forms_grams() || state.most.is_infinite() || objective >= state.objective - 1e-9 * state.objective.abs() {
+        } else if self.grams || state.most.is_infinite() || objective >= state.objective - 1e-9 * state.objective.abs() {
             // a plain step cannot fall but by rounding: as high as numbers go
             state.converged = true;
         } else {

@@ -164,14 +164,9 @@ impl Vb {
         self.shape.experts * self.shape.rows() + self.shape.gates()
     }
 
-    /// Whether Gram matrices are formed.
-    pub(super) fn forms_grams(&self) -> bool {
-        self.shape.inputs <= self.most_explicit
-    }
-
     /// Components whose curvature the rows report.
     pub(super) fn curved(&self) -> usize {
-        let fixed = self.forms_grams() && self.gate_bound == GateBound::Bohning;
+        let fixed = self.grams && self.gate_bound == GateBound::Bohning;
         self.shape.experts + if fixed { 0 } else { self.shape.gates() }
     }
 
@@ -181,14 +176,14 @@ impl Vb {
         let zeros = |n: usize| Sum(vec![0.0; n]);
         let stats =
             Stats { linear: zeros(vectors * d), shares: zeros(self.shape.experts), open: zeros(self.shape.gates()), ..Stats::default() };
-        if self.forms_grams() {
+        if self.grams {
             return Stats { grams: zeros(packed_len(d) * curved), ..stats };
         }
         Stats { along: zeros(vectors * d), sums: zeros(curved * d), traces: zeros(curved), squares: zeros(curved), ..stats }
     }
 
     pub(super) fn visit_bound(&self, view: &View<'_>, block: &Block<'_>, scratch: &mut Scratch) -> Stats {
-        let (d, vectors, curved, whole) = (self.shape.dim(), self.vectors(), self.curved(), self.forms_grams());
+        let (d, vectors, curved, whole) = (self.shape.dim(), self.vectors(), self.curved(), self.grams);
         let mut stats = self.no_rows();
         let n = block.rows();
         // sparse rows need no panel of their own
@@ -239,7 +234,7 @@ impl Vb {
         stats: &mut Stats,
     ) {
         let (k, j, gates, vectors, curved) = (self.shape.experts, self.shape.rows(), self.shape.gates(), self.vectors(), self.curved());
-        let whole = self.forms_grams();
+        let whole = self.grams;
         let classes = block.y.classes();
         let rows = scores.chunks_exact_mut(vectors).zip(slopes.chunks_exact_mut(vectors)).zip(curvatures.chunks_exact_mut(curved));
         for (i, (((u, g), w), &norm)) in rows.zip(norms).enumerate() {

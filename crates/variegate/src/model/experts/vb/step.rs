@@ -44,7 +44,7 @@ impl Vb {
             }
             next
         };
-        let dares = self.hasten && !state.gram.is_empty() && stats.weight.0 > 0.0;
+        let dares = !state.gram.is_empty() && stats.weight.0 > 0.0;
         let gate = |bold| update(&fit.gates, gates, k, shares, most, gate_reward, bold);
         let (experts, (gates, bold)) =
             rayon::join(|| update(&fit.experts, experts, 0, (0.0, 1.0), 0.25, reward, false), || (gate(false), dares.then(|| gate(true))));
@@ -83,11 +83,11 @@ impl Vb {
         }
         let linear = if bold { &flatter[..] } else { linear };
         let mut means = side.means();
-        let mut own = vec![0.0; if self.forms_grams() { d * d } else { 0 }];
-        for pass in 0..if self.forms_grams() { PASSES } else { 1 } {
+        let mut own = vec![0.0; if self.grams { d * d } else { 0 }];
+        for pass in 0..if self.grams { PASSES } else { 1 } {
             for k in 0..count {
                 let at = first + k;
-                let curvature = if !self.forms_grams() {
+                let curvature = if !self.grams {
                     // vectors of all components before this one
                     let from = first * self.shape.rows() * d + k * width;
                     Curvature::Along {

@@ -17,7 +17,7 @@ mod side;
 mod tests;
 
 pub use row::Scratch;
-pub use side::{CountSide, Part};
+pub use side::{CountContribution, CountSide};
 
 use rand_distr::{Distribution, Poisson};
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ impl Likelihood for Counts {
     type View = View;
     type Scratch = Scratch;
     type Sums = Sums;
-    type Part = Part;
+    type Contribution = CountContribution;
     type Side = CountSide;
 
     const SCALES: &'static [Scale] = &[
@@ -326,9 +326,17 @@ impl Likelihood for Counts {
         private::moves(self, view, row, entries, private, attempts, scratch, rng)
     }
 
-    fn part(&self, view: &View, row: Row<'_>, entries: &[Entry], atoms: &[u32], scratch: &mut Scratch, rng: &mut Philox) -> Result<Part> {
+    fn contribution(
+        &self,
+        view: &View,
+        row: Row<'_>,
+        entries: &[Entry],
+        atoms: &[u32],
+        scratch: &mut Scratch,
+        rng: &mut Philox,
+    ) -> Result<CountContribution> {
         scratch.begin(view, row, entries, Tempering::NONE, false);
-        scratch.part(view, entries, atoms, rng)
+        scratch.contribution(view, entries, atoms, rng)
     }
 
     fn side(&self, scales: &Scales) -> CountSide {

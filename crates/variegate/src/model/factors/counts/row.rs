@@ -4,7 +4,7 @@ use rand::Rng;
 use rand_distr::{Binomial, Distribution};
 
 use super::super::likelihood::{Entry, Row, Tempering};
-use super::side::Part;
+use super::side::CountContribution;
 use super::{SMALLEST, Sums, View, rate_at};
 use crate::dist::Gamma;
 use crate::linalg::wide;
@@ -338,19 +338,19 @@ impl Scratch {
     }
 
     /// The counts that the row owes to the one of these atoms that it uses, drawn anew.
-    pub(super) fn part(&mut self, view: &View, entries: &[Entry], atoms: &[u32], rng: &mut Philox) -> Result<Part> {
+    pub(super) fn contribution(&mut self, view: &View, entries: &[Entry], atoms: &[u32], rng: &mut Philox) -> Result<CountContribution> {
         let k = view.count;
         let Some(&(a, w)) = entries.iter().find(|e| atoms.contains(&e.0)) else {
             return Err(Error::Unfit("a row was asked about an atom that it does not use".into()));
         };
-        let mut part = Part { weight: w, counts: Vec::new() };
+        let mut found = CountContribution { weight: w, counts: Vec::new() };
         for ((&m, &x), &r) in self.columns.iter().zip(&self.counts).zip(&self.rate) {
             let s = binomial(x as u64, (view.by_column[m as usize * k + a as usize] * w / r).clamp(0.0, 1.0), rng)?;
             if s > 0 {
-                part.counts.push((m, s as f64));
+                found.counts.push((m, s as f64));
             }
         }
-        Ok(part)
+        Ok(found)
     }
 }
 

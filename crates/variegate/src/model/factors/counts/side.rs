@@ -12,7 +12,7 @@ use crate::special::ln_gamma;
 
 /// What a row brings: its weight, and the counts that it owes to the atom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct CountContribution {
     /// Weight of the atom in the row.
     pub weight: f64,
     /// Columns and counts, those that are not zero.
@@ -52,21 +52,21 @@ fn ln_rise(a: f64, s: f64) -> f64 {
 }
 
 impl Side for CountSide {
-    type Part = Part;
+    type Contribution = CountContribution;
 
-    fn add(&mut self, part: &Part) {
-        for &(m, s) in &part.counts {
+    fn add(&mut self, row: &CountContribution) {
+        for &(m, s) in &row.counts {
             self.counts[m as usize] += s;
             self.total += s;
         }
-        self.weight += part.weight;
+        self.weight += row.weight;
     }
 
-    fn ln_predictive(&self, part: &Part) -> f64 {
-        let total: f64 = part.counts.iter().map(|c| c.1).sum();
-        let seen: f64 = part.counts.iter().map(|&(m, s)| ln_rise(self.shape + self.counts[m as usize], s)).sum();
+    fn ln_predictive(&self, row: &CountContribution) -> f64 {
+        let total: f64 = row.counts.iter().map(|c| c.1).sum();
+        let seen: f64 = row.counts.iter().map(|&(m, s)| ln_rise(self.shape + self.counts[m as usize], s)).sum();
         let (shapes, rate) = (self.all_shapes(), self.rate + self.weight);
-        seen + shapes * rate.ln() - (shapes + total) * (rate + part.weight).ln()
+        seen + shapes * rate.ln() - (shapes + total) * (rate + row.weight).ln()
     }
 
     fn ln_marginal(&self) -> f64 {

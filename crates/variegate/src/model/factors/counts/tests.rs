@@ -53,10 +53,10 @@ fn the_proposal_of_a_weight() {
 #[test]
 fn rows_of_an_atom_together() {
     let mut side = CountSide::new(0.8, 1.3, 3);
-    side.add(&Part { weight: 2.0, counts: vec![(0, 3.0), (2, 1.0)] });
+    side.add(&CountContribution { weight: 2.0, counts: vec![(0, 3.0), (2, 1.0)] });
     close(side.ln_marginal(), -5.8403105840, 1e-9);
     // what a row adds is what it was predicted to
-    let next = Part { weight: 0.4, counts: vec![(0, 1.0), (1, 6.0)] };
+    let next = CountContribution { weight: 0.4, counts: vec![(0, 1.0), (1, 6.0)] };
     let (before, predicted) = (side.ln_marginal(), side.ln_predictive(&next));
     side.add(&next);
     close(side.ln_marginal() - before, predicted, 1e-11);
@@ -95,7 +95,7 @@ fn row_alone(x: &[f64], rest: &[f64], background: f64, phi: &[f64], weight_shape
 }
 
 #[test]
-fn a_row_alone_has_its_exact_law() {
+fn a_row_alone_has_its_exact_distribution() {
     let cases = [
         (row_alone(&X, &[0.3, 0.0, 0.9], 0.2, &[1.0, 0.3, 0.2], 1.5, 0.9, -1.0), [0.68417, 1.09761]),
         (row_alone(&[1.0], &[0.0], 0.05, &[0.2], 0.5, 0.5, 0.0), [0.76525, 1.35640]),

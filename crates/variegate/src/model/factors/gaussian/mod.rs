@@ -23,7 +23,7 @@ mod tests;
 
 pub use centre::Centre;
 pub use scan::{Scratch, Sums};
-pub use side::{GaussianSide, Part};
+pub use side::{GaussianContribution, GaussianSide};
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -112,7 +112,7 @@ impl Likelihood for Gaussian {
     type View = View;
     type Scratch = Scratch;
     type Sums = Sums;
-    type Part = Part;
+    type Contribution = GaussianContribution;
     type Side = GaussianSide;
 
     fn width(&self) -> usize {
@@ -260,10 +260,18 @@ impl Likelihood for Gaussian {
         self.births_and_deaths(view, row, entries, private, attempts, scratch, rng)
     }
 
-    fn part(&self, view: &View, row: Row<'_>, entries: &[Entry], atoms: &[u32], scratch: &mut Scratch, _: &mut Philox) -> Result<Part> {
+    fn contribution(
+        &self,
+        view: &View,
+        row: Row<'_>,
+        entries: &[Entry],
+        atoms: &[u32],
+        scratch: &mut Scratch,
+        _: &mut Philox,
+    ) -> Result<GaussianContribution> {
         self.residual(view, row, entries, |k| !atoms.contains(&k), scratch);
         let weight = entries.iter().filter(|(k, _)| atoms.contains(k)).map(|e| e.1).sum();
-        Ok(Part { weight, residual: scratch.residual.clone(), source: row.source as u32 })
+        Ok(GaussianContribution { weight, residual: scratch.residual.clone(), source: row.source as u32 })
     }
 
     fn side(&self, scales: &Scales) -> GaussianSide {

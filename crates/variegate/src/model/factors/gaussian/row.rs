@@ -91,13 +91,8 @@ impl Active {
     }
 
     /// Number of atoms in use.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.members.len()
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
     }
 
     /// Whether this one is.

@@ -12,7 +12,7 @@ use crate::model::factors::likelihood::Side;
 
 /// What a row tells of an atom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct GaussianContribution {
     /// Weight of the atom in the row.
     pub weight: f64,
     /// What the other atoms leave of the row.
@@ -42,20 +42,20 @@ impl GaussianSide {
 }
 
 impl Side for GaussianSide {
-    type Part = Part;
+    type Contribution = GaussianContribution;
 
-    fn add(&mut self, part: &Part) {
-        let scaled = self.noise[part.source as usize] * part.weight;
-        self.precision += scaled * part.weight;
-        for (b, e) in self.linear.iter_mut().zip(&part.residual) {
+    fn add(&mut self, row: &GaussianContribution) {
+        let scaled = self.noise[row.source as usize] * row.weight;
+        self.precision += scaled * row.weight;
+        for (b, e) in self.linear.iter_mut().zip(&row.residual) {
             *b += scaled * e;
         }
     }
 
-    fn ln_predictive(&self, part: &Part) -> f64 {
-        let share = part.weight / self.precision;
-        let variance = 1.0 / self.noise[part.source as usize] + part.weight * share;
-        let square: f64 = part.residual.iter().zip(&self.linear).map(|(e, b)| (e - share * b) * (e - share * b)).sum();
+    fn ln_predictive(&self, row: &GaussianContribution) -> f64 {
+        let share = row.weight / self.precision;
+        let variance = 1.0 / self.noise[row.source as usize] + row.weight * share;
+        let square: f64 = row.residual.iter().zip(&self.linear).map(|(e, b)| (e - share * b) * (e - share * b)).sum();
         -0.5 * (self.linear.len() as f64 * (TAU * variance).ln() + square / variance)
     }
 

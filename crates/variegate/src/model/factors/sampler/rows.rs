@@ -79,7 +79,7 @@ pub(super) fn visit<L: Likelihood>(
     local: &mut Local,
     scratch: &mut Scratch<L::Scratch>,
     stream: Stream,
-) -> Result<Stats<L::Sums, L::Part>> {
+) -> Result<Stats<L::Sums, L::Contribution>> {
     let likelihood = &sampler.likelihood;
     let ids = &ask.ids[..];
     ask.pending.apply(ids, block.first_row, local);
@@ -121,15 +121,20 @@ pub(super) fn visit<L: Likelihood>(
             let uses = |list: &[(u64, f64)], id: u64| list.binary_search_by_key(&id, |e| e.0).is_ok();
             stats.both = Sum(local.rows.iter().filter(|list| uses(list, a) && uses(list, b)).count() as u64);
         }
-        Question::Parts { atoms } => {
+        Question::Holders { atoms } => {
             for i in 0..block.rows() {
                 let list = &local.rows[i];
                 let held = |&k: &u32| list.binary_search_by_key(&ids[k as usize], |e| e.0).is_ok();
                 let Some(which) = atoms.iter().position(held) else { continue };
                 entries_of(list, ids, &mut scratch.entries);
                 let row = row_of(block, local, i);
-                let part = likelihood.part(view()?, row, &scratch.entries, atoms, &mut scratch.inner, &mut rng)?;
-                stats.parts.0.push(Holder { row: block.first_row + i as u64, source: row.source as u32, which: which as u32, part });
+                let contribution = likelihood.contribution(view()?, row, &scratch.entries, atoms, &mut scratch.inner, &mut rng)?;
+                stats.holders.0.push(Holder {
+                    row: block.first_row + i as u64,
+                    source: row.source as u32,
+                    which: which as u32,
+                    contribution,
+                });
             }
         }
         Question::Owners { salt } => {
@@ -169,7 +174,7 @@ fn scan<L: Likelihood>(
     local: &mut Local,
     scratch: &mut Scratch<L::Scratch>,
     rng: &mut Philox,
-    stats: &mut Stats<L::Sums, L::Part>,
+    stats: &mut Stats<L::Sums, L::Contribution>,
 ) -> Result<()> {
     let likelihood = &sampler.likelihood;
     let (count, sources) = (ids.len(), sampler.rows.len());

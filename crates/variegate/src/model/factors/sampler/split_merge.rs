@@ -53,7 +53,7 @@ impl<L: Likelihood> Course<'_, L> {
                 if state.atoms.len() >= self.sampler.most_atoms {
                     continue;
                 }
-                let holders = self.ask(state, true, Question::Parts { atoms: Cow::Owned(vec![at as u32]) })?.parts.0;
+                let holders = self.ask(state, true, Question::Holders { atoms: Cow::Owned(vec![at as u32]) })?.holders.0;
                 let Some(deal) = self.deal(state, holders, (first, second), false) else { continue };
                 let ln_ratio = deal.ln_ratio(&process, state.mass);
                 if open01(&mut self.rng).ln() < ln_ratio {
@@ -72,7 +72,7 @@ impl<L: Likelihood> Course<'_, L> {
                 if self.ask(state, false, Question::Both { atoms: (at as u32, bt as u32) })?.both.0 > 0 {
                     continue;
                 }
-                let holders = self.ask(state, true, Question::Parts { atoms: Cow::Owned(vec![at as u32, bt as u32]) })?.parts.0;
+                let holders = self.ask(state, true, Question::Holders { atoms: Cow::Owned(vec![at as u32, bt as u32]) })?.holders.0;
                 let Some(deal) = self.deal(state, holders, (first, second), true) else { continue };
                 let ln_ratio = deal.ln_ratio(&process, state.mass);
                 if open01(&mut self.rng).ln() < -ln_ratio {
@@ -108,7 +108,7 @@ impl<L: Likelihood> Course<'_, L> {
     fn deal(
         &mut self,
         state: &State<L::Scales>,
-        holders: Vec<Holder<L::Part>>,
+        holders: Vec<Holder<L::Contribution>>,
         (first, second): (u64, u64),
         given: bool,
     ) -> Option<Deal<L::Side>> {
@@ -122,8 +122,8 @@ impl<L: Likelihood> Course<'_, L> {
             rows: [vec![], vec![]],
             ln_dealt: 0.0,
         };
-        let take = |deal: &mut Deal<L::Side>, holder: &Holder<L::Part>, to: usize| {
-            deal.sides[to].add(&holder.part);
+        let take = |deal: &mut Deal<L::Side>, holder: &Holder<L::Contribution>, to: usize| {
+            deal.sides[to].add(&holder.contribution);
             deal.uses[to][holder.source as usize] += 1;
             deal.rows[to].push(holder.row);
         };
@@ -134,14 +134,14 @@ impl<L: Likelihood> Course<'_, L> {
         let mut order: Vec<usize> = (0..holders.len()).filter(|&i| i != zero && i != one).collect();
         order.shuffle(&mut self.rng);
         for i in order {
-            let part = &holders[i].part;
-            let d = (deal.sides[1].ln_predictive(part) - deal.sides[0].ln_predictive(part)).clamp(-SUREST, SUREST);
+            let row = &holders[i].contribution;
+            let d = (deal.sides[1].ln_predictive(row) - deal.sides[0].ln_predictive(row)).clamp(-SUREST, SUREST);
             let to =
                 if given { usize::from(holders[i].which != holders[zero].which) } else { usize::from(open01(&mut self.rng) < sigmoid(d)) };
             deal.ln_dealt += ln_sigmoid(if to == 1 { d } else { -d });
             take(&mut deal, &holders[i], to);
         }
-        holders.iter().for_each(|h| deal.all.add(&h.part));
+        holders.iter().for_each(|h| deal.all.add(&h.contribution));
         deal.rows.iter_mut().for_each(|r| r.sort_unstable());
         Some(deal)
     }

@@ -97,26 +97,26 @@ fn learning<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scal
 }
 
 #[test]
-fn births_and_deaths_alone_keep_the_law() {
+fn births_and_deaths_alone_keep_the_distribution() {
     // some rows take part, some do not
     kernel_alone(&Subject { birth_rows: 3.0, ..Subject::small_counts(Kind::Parallel, vec![2, 2]) }, 30_000, births);
     kernel_alone(&Subject { birth_rows: 3.0, ..Subject::small_gaussian(Kind::Parallel, vec![2, 2]) }, 30_000, births);
 }
 
 #[test]
-fn splits_and_merges_alone_keep_the_law() {
+fn splits_and_merges_alone_keep_the_distribution() {
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, splits);
     kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, splits);
 }
 
 #[test]
-fn governors_alone_keep_the_law() {
+fn governors_alone_keep_the_distribution() {
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 1, 2]), 12_000, governors);
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![6, 2, 9]), 12_000, governors);
 }
 
 #[test]
-fn a_scan_with_owners_keeps_the_law() {
+fn a_scan_with_owners_keeps_the_distribution() {
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, learning);
     kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, learning);
 }
@@ -137,12 +137,12 @@ fn sweeps<L: Likelihood + Clone>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>)
 }
 
 #[test]
-fn sweeps_over_counts_keep_the_joint_law() {
+fn sweeps_over_counts_keep_the_joint_distribution() {
     sweeps(Subject::small_counts);
 }
 
 #[test]
-fn sweeps_over_real_numbers_keep_the_joint_law() {
+fn sweeps_over_real_numbers_keep_the_joint_distribution() {
     sweeps(Subject::small_gaussian);
 }
 

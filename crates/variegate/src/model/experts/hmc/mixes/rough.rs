@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::{Apart, Trial, Vector};
 use crate::linalg::wide;
+use crate::model::gated::beside;
 use crate::run::Block;
 use crate::special::single::{LANES, Lane, each, exp, ln, sum};
 
@@ -102,11 +103,7 @@ impl Rough {
                         let (q, norm, total) = (&q[r], &norm[r], &total[r]);
                         for l in 0..LANES {
                             let z = a * along[l] + t * across[l] + c * unit[l] - top[l];
-                            let small = exp(-z.abs());
-                            // the larger of e^z and 1 becomes 1
-                            let e = if z > 0.0 { 1.0 } else { small };
-                            let scale = if z > 0.0 { small } else { 1.0 };
-                            mix[l] = (scale * total[l] + e * q[l]) / (scale * norm[l] + e);
+                            mix[l] = beside(z > 0.0, exp(-z.abs()), q[l], norm[l], total[l]);
                         }
                     }
                     if PLAIN {

@@ -1,6 +1,7 @@
 //! Draws from q: the bound is below what they say, and moments of scores are theirs.
 
 use super::*;
+use crate::data::X;
 use crate::data::design::PanelScratch;
 use crate::dist::{Gamma, VonMisesFisher};
 use crate::model::experts::point_prior;
@@ -81,7 +82,7 @@ fn moments_of_scores_are_those_of_draws() {
         let shape = &program.shape;
         let columns = shape.gated().columns();
         let mut scratch = PanelScratch::default();
-        let (means, variances) = q.score_moments(shape, &program.design, data.x.view(), &mut scratch);
+        let (means, variances) = score_moments(&q, shape, &program.design, data.x.view(), &mut scratch);
         let (mut sum, mut square) = (vec![0.0; n * columns], vec![0.0; n * columns]);
         let mut fourth = vec![0.0; n * columns];
         let (mut plain, mut weights) = (vec![], vec![]);
@@ -126,4 +127,50 @@ fn signs_are_drawn() {
     let expected = 0.4_f64.tanh();
     assert!((mean - expected).abs() < 4.5 * ((1.0 - expected * expected) / draws as f64).sqrt(), "{mean}");
     assert!(points.iter().all(|p| p[0].abs() == 1.0));
+}
+
+/// Means and variances of the scores of some rows under q, laid out as the rows' scores are (`Gated`): gates first, then class scores or
+/// log-odds of each expert.
+fn score_moments(q: &Fit, shape: &Shape, design: &Design, x: X<'_>, scratch: &mut PanelScratch) -> (Vec<f64>, Vec<f64>) {
+    let (n, d, columns) = (x.rows(), shape.dim(), shape.gated().columns());
+    let (gates, units) = (shape.gates(), shape.gated().units());
+    // unit directions and mean intercepts, as weights
+    let (mut unit, mut weights, mut mean_weights) = (q.mean_point(shape), Vec::new(), Vec::new());
+    let mut plain = Vec::new();
+    shape.plain(&unit, &mut plain);
+    shape.weights(&plain, &mut mean_weights);
+    for range in [shape.expert_sizes(), shape.gate_sizes(), shape.expert_intercepts(), shape.gate_intercepts()] {
+        unit[range].fill(0.0);
+    }
+    shape.plain(&unit, &mut plain);
+    shape.weights(&plain, &mut weights);
+    let mut panel = design.panel(x, scratch);
+    let (mut means, mut along, mut norms) = (vec![0.0; n * columns], vec![0.0; n * columns], vec![0.0; n]);
+    panel.mul_t(&mean_weights, columns, &mut means);
+    panel.mul_t(&weights, columns, &mut along);
+    let mut ones = vec![1.0; d];
+    if shape.bias {
+        ones[d - 1] = 0.0;
+    }
+    panel.block_quadratics(1, &ones, 1, &mut norms);
+    // |V_c|², what a contrast's variance counts for a class
+    let contrast: Vec<f64> = match units {
+        1 => vec![1.0],
+        _ => shape.contrasts().chunks_exact(shape.rows()).map(|v| dot(v, v)).collect(),
+    };
+    let mut variances = along;
+    for (row, norm) in variances.chunks_exact_mut(columns).zip(&norms) {
+        for (c, v) in row.iter_mut().enumerate() {
+            let (f, part) = match c.checked_sub(gates) {
+                None => (&q.gates.factors[c], 1.0),
+                Some(c) => (&q.experts.factors[c / units], contrast[c % units]),
+            };
+            let m = f.moments();
+            let (rho, u) = (m.along.rho, *v);
+            let second = m.square * (rho / f.direction.len() as f64 * part * norm + (1.0 - rho) * u * u);
+            let beside = if shape.bias { part * f.variance } else { 0.0 };
+            *v = (second - (m.size * m.along.mean * u).powi(2)).max(0.0) + beside;
+        }
+    }
+    (means, variances)
 }

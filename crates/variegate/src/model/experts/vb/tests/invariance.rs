@@ -17,9 +17,8 @@ fn sparse(n: usize, p: usize, x: &[f64]) -> Matrix<'static> {
 
 /// After some plain sweeps: longer ones magnify rounding. Searches along a line end to 1e-8, where rounding decides.
 fn objective(program: &Vb, data: &Dataset<'_>, block_rows: usize, sweeps: usize) -> f64 {
-    let program = &Vb { hasten: false, ..program.clone() };
     with_chain(program, data, block_rows, 5, |chain| {
-        (0..sweeps).for_each(|_| drop(chain.advance(false).unwrap()));
+        (0..sweeps).for_each(|_| _ = plain_sweep(program, chain));
         chain.global.objective
     })
 }
@@ -32,10 +31,10 @@ fn sparse_and_dense_rows_agree() {
     for classes in [2, 3] {
         let y: Vec<u32> = y.iter().map(|c| c % classes as u32).collect();
         let of = |x: Matrix<'static>| Dataset::new(x).with_target(target(&y, classes));
-        for (most_explicit, gate_bound) in
-            [(512, GateBound::Bohning), (0, GateBound::Bohning), (512, GateBound::Bouchard), (0, GateBound::Bouchard)]
+        for (grams, gate_bound) in
+            [(true, GateBound::Bohning), (false, GateBound::Bohning), (true, GateBound::Bouchard), (false, GateBound::Bouchard)]
         {
-            let mut program = Vb { most_explicit, gate_bound, ..program(3, classes, p, true) };
+            let mut program = Vb { grams, gate_bound, ..program(3, classes, p, true) };
             // centred too: sparse rows then are sums of a sparse and a common part
             program.design.mean = pseudo(p, 8);
             let dense = objective(&program, &of(Matrix::dense(n, p, x.clone())), 16, 12);
@@ -51,7 +50,7 @@ fn with_and_without_gram_matrices() {
     let data = dataset(40, 3, 2);
     let base = program(2, 2, 3, true);
     let whole = climb(&Vb { tol: 1e-11, ..base.clone() }, &data, 2000, 1);
-    let along = climb(&Vb { tol: 1e-11, most_explicit: 0, ..base }, &data, 4000, 1);
+    let along = climb(&Vb { tol: 1e-11, grams: false, ..base }, &data, 4000, 1);
     assert!((whole.objective - along.objective).abs() < 1e-4, "{} {}", whole.objective, along.objective);
 }
 
@@ -70,8 +69,8 @@ fn weights_are_repeated_rows() {
     let mut weighted = Dataset::new(Matrix::dense(n, p, x)).with_target(target(&y, 2));
     weighted.weights = Some(weights);
     let repeated = Dataset::new(Matrix::dense(ry.len(), p, rx)).with_target(target(&ry, 2));
-    for (most_explicit, gate_bound) in [(512, GateBound::Bohning), (0, GateBound::Bohning), (512, GateBound::Bouchard)] {
-        let program = Vb { most_explicit, gate_bound, ..program(3, 2, p, true) };
+    for (grams, gate_bound) in [(true, GateBound::Bohning), (false, GateBound::Bohning), (true, GateBound::Bouchard)] {
+        let program = Vb { grams, gate_bound, ..program(3, 2, p, true) };
         let (a, b) = (objective(&program, &weighted, 8, 10), objective(&program, &repeated, 8, 10));
         assert!((a - b).abs() < 1e-7 * a.abs(), "{a} {b}");
     }
@@ -87,7 +86,7 @@ fn weights_are_repeated_rows() {
 #[test]
 fn threads_give_the_same_bits_and_blocks_the_same_numbers() {
     let data = dataset(70, 3, 2);
-    for program in [program(3, 2, 3, true), Vb { most_explicit: 0, gate_bound: GateBound::Bouchard, ..program(3, 2, 3, true) }] {
+    for program in [program(3, 2, 3, true), Vb { grams: false, gate_bound: GateBound::Bouchard, ..program(3, 2, 3, true) }] {
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
@@ -145,7 +144,7 @@ fn hostile_rows_stay_finite() {
         let data = Dataset::new(Matrix::dense(n, p, x)).with_target(target(&y, 2));
         for program in [
             program(4, 2, p, true),
-            Vb { most_explicit: 0, ..program(4, 2, p, false) },
+            Vb { grams: false, ..program(4, 2, p, false) },
             regularised(Vb { gate_bound: GateBound::Bouchard, ..program(4, 2, p, true) }, 5.0),
             Vb { learn: true, ..program(1, 2, p, true) },
         ] {

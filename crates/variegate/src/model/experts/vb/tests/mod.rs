@@ -60,8 +60,7 @@ fn program(experts: usize, classes: usize, p: usize, bias: bool) -> Vb {
         regularised: None,
         learn: false,
         tol: 1e-12,
-        hasten: true,
-        most_explicit: MOST_EXPLICIT,
+        grams: true,
     }
 }
 
@@ -89,6 +88,19 @@ fn with_chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, salt: u64,
     program.prepare(&mut state, chain.rows()).unwrap();
     chain.global = state;
     then(&mut chain)
+}
+
+/// A sweep of plain steps, neither bold nor lengthened: the best q becomes the candidate that was visited, and the plain step from it the
+/// next candidate. Gives back what the candidate has gained.
+fn plain_sweep(program: &Vb, chain: &mut Typed<'_, Vb>) -> f64 {
+    let mut state = chain.global.clone();
+    let (objective, elbo, stats) = program.evaluate(&state.next, chain.rows()).unwrap();
+    let gain = objective - state.objective;
+    let candidate = state.next.clone();
+    state.next = program.step(&candidate, &stats, &state).0;
+    (state.q, state.objective, state.elbo) = (candidate, objective, elbo);
+    chain.global = state;
+    gain
 }
 
 /// Sweeps until the ascent has arrived, at most so many; its last state.

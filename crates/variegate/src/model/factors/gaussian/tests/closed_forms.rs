@@ -118,7 +118,7 @@ fn rows_of_a_side() {
     let model = plain(2, 1, Some(fixed.clone()));
     let mut side = model.side(&fixed);
     assert_eq!(side.ln_marginal(), 0.0);
-    side.add(&Part { weight: 1.0, residual: vec![1.0 / 6.0, -2.0 / 6.0], source: 0 });
+    side.add(&GaussianContribution { weight: 1.0, residual: vec![1.0 / 6.0, -2.0 / 6.0], source: 0 });
     assert!((side.ln_marginal() + 1.4130303313).abs() < 1e-9);
 
     // one row after the other, or all at once
@@ -128,7 +128,7 @@ fn rows_of_a_side() {
     let mut one_by_one = 0.0;
     for i in 0..6 {
         let residual: Vec<f64> = (0..3).map(|_| normal(&mut rng)).collect();
-        let part = Part { weight: normal(&mut rng), residual, source: i % 2 };
+        let part = GaussianContribution { weight: normal(&mut rng), residual, source: i % 2 };
         let noise = fixed.noise[i as usize % 2];
         one_by_one += side.ln_predictive(&part);
         one_by_one -= part.residual.iter().map(|e| 0.5 * ((noise / TAU).ln() - noise * e * e)).sum::<f64>();
@@ -173,7 +173,7 @@ fn rows_dense_and_sparse() {
             let mut entries = Vec::new();
             model.begin(&view, row, &[(1, 1.0)], Tempering::NONE, &mut scratch);
             model.finish(&view, &mut scratch, &mut rng, &mut entries).unwrap();
-            let part = model.part(&view, row, &entries, &[1], &mut scratch, &mut rng).unwrap();
+            let part = model.contribution(&view, row, &entries, &[1], &mut scratch, &mut rng).unwrap();
             assert_eq!(part.residual, out);
             assert_eq!(part.weight, entries[0].1);
             model.report(&view, row, &entries, &mut filled[at..at + used], &mut scratch, &mut rng, &mut sums).unwrap();
