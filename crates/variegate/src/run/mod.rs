@@ -21,5 +21,6 @@ pub use merge::{List, Merge, Sum};
 pub use program::{Block, Program, Report, Rows, Shape, Tick, Which, blocks, default_block_rows};
 pub use state::StateError;
 pub use storage::{Kept, Memory, Piece, Storage};
+pub(crate) use stream::{GOLDEN, scatter_bits};
 pub use stream::{Philox, Purpose, Stream, open01};
 pub use threads::Threads;
