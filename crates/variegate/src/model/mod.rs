@@ -4,7 +4,6 @@
 //! schema of its data); the driver runs it; the fit turns what was kept into a [`Posterior`]. Each step has one place for its errors.
 
 mod columns;
-pub mod cross_validation;
 pub mod experts;
 pub mod factors;
 pub mod gated;
