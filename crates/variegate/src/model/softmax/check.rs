@@ -9,15 +9,16 @@
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
+use super::factors::Factors;
+use super::job::{Job, Role, SEARCH_ITERATIONS, Standing, Start, State};
 use super::map::Objective;
-use super::search::Policy;
+use super::policy::Policy;
+use super::program::Vb;
 use super::settings::{Settings, Task};
 use super::simulate::{self, draw_truth};
-use super::starts::Start;
 use super::structure::Sizes;
 use super::tree::{Coding, Gates, Outcome, Structure};
-use super::vb::{Factors, Job, Role, SEARCH_ITERATIONS, Standing, State};
-use super::{Bound, Precision, Schema, SoftmaxFit, Vb};
+use super::{Bound, Precision, Schema, SoftmaxFit};
 use crate::Result;
 use crate::check::{CheckReport, Comparison, Progress};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
@@ -208,7 +209,7 @@ fn one(settings: &Settings, structure: &Structure, outcome: Outcome, design: Des
             }
         }
     }
-    let at: Vec<f64> = super::search::moves::parameters(&program, &top).iter().map(|m| 0.5 * m.clamp(-5.0, 5.0) + 0.1).collect();
+    let at: Vec<f64> = top.parameters(&program).iter().map(|m| 0.5 * m.clamp(-5.0, 5.0) + 0.1).collect();
     let objective = Objective { program: &program, tree: &top.tree, fold: None, penalty: program.map_penalty };
     let mut gradient = vec![0.0; at.len()];
     objective.value(chain.rows(), &at, &mut gradient)?;

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use rand_distr::{Distribution, StandardNormal};
 
+use super::covariance::Covariance;
+use super::factors::Factors;
+use super::job::State;
 use super::layout::Layout;
-use super::node::Covariance;
-use super::pass::Ask;
-use super::vb::{Factors, State, Vb};
+use super::pass::ask::Ask;
+use super::program::Vb;
 use crate::Result;
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
@@ -21,7 +23,7 @@ const SHRUNK: f64 = 1e-4;
 const ROUNDS: usize = 12;
 
 /// Solutions of (A + C)d = gradient − Aμ for every unit of the nodes that need them; zeros elsewhere.
-pub fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
+pub(crate) fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
     let dim = layout.dim;
     let mut d = vec![0.0; layout.units * dim];
     let (mut residual, mut alpha, mut diagonal) = (d.clone(), d.clone(), vec![1.0; layout.units * dim]);
@@ -82,7 +84,7 @@ pub fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Ro
 }
 
 /// Orthonormal directions (rank×D, one a row) in which the rows vary most, by subspace iteration from a fixed random start.
-pub fn basis(program: &Vb, rank: usize, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
+pub(crate) fn basis(program: &Vb, rank: usize, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
     let dim = program.design.dim();
     let mut rng = Stream::new(0, 0, Purpose::Start).rng();
     let mut q: Vec<f64> = (0..rank * dim).map(|_| StandardNormal.sample(&mut rng)).collect();

@@ -3,13 +3,12 @@
 //! A softmax does not change when all children of a node get the same weights added, so weights are reported as contrasts: for two
 //! classes the log-odds of the second against the first, else each child against the mean of its node.
 
-use super::layout::Layout;
-use super::node::Covariance;
+use super::covariance::Covariance;
+use super::job::Standing;
+use super::layout::{Layout, components};
 use super::posterior::SoftmaxPosterior;
-use super::score::components;
 use super::tree::{Child, Leaf, Structure};
-use super::vb::Standing;
-use super::{Inference, bound, vb};
+use super::{Inference, bound};
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
 use crate::model::{NamedArray, Posterior, Summary};
@@ -301,7 +300,7 @@ impl SoftmaxPosterior {
             facts.push(("penalised log likelihood".into(), format!("{:.4}", self.maximum.unwrap_or(self.bound))));
         } else {
             facts.push(("bound".into(), self.settings.bound.word().into()));
-            facts.push(("covariance".into(), vb::covariance_of(&layout).text()));
+            facts.push(("covariance".into(), layout.covariance().text()));
             facts.push(("precision".into(), alpha));
             facts.push(("elbo".into(), format!("{:.4}", self.bound)));
             facts.push(("sweeps".into(), self.sweeps.to_string()));

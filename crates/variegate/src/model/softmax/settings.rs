@@ -3,12 +3,12 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bound::Bound;
+use super::covariance::Covariance;
+use super::criterion::Criterion;
 use super::layout::Shape;
 use super::leaf::LeafPrior;
-use super::node::Covariance;
+use super::policy::{Policy, Search};
 use super::precision::Precision;
-use super::score::Criterion;
-use super::search::{Policy, Search};
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
 use super::tree::{Coding, Outcome, Structure};
 use crate::data::{Design, InputMap};
@@ -420,7 +420,7 @@ impl Settings {
     }
 
     /// Bound, covariance and prior of nodes.
-    pub fn shape(&self, design: &Design) -> Shape {
+    pub(crate) fn shape(&self, design: &Design) -> Shape {
         Shape {
             bound: self.bound,
             covariance: self.covariance.0,
@@ -433,7 +433,7 @@ impl Settings {
     }
 
     /// Prior of Gaussian leaves.
-    pub fn leaf(&self) -> LeafPrior {
+    pub(crate) fn leaf(&self) -> LeafPrior {
         LeafPrior {
             noise: (self.noise_shape, self.noise_rate),
             slope: (self.slope_shape, self.slope_rate),
@@ -442,7 +442,7 @@ impl Settings {
     }
 
     /// Which structures are fitted.
-    pub fn search(&self, outcome: Outcome) -> Result<Search> {
+    pub(crate) fn search(&self, outcome: Outcome) -> Result<Search> {
         let sizes = |text: &str| Sizes::read(text).unwrap_or(Sizes::Given(vec![1]));
         let policy = match (outcome, &self.subclasses, &self.experts, &self.gates) {
             (Outcome::Classes(classes), Some(text), ..) => sizes(text)

@@ -4,10 +4,10 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::bound::tilted::softmax;
 use super::layout::Layout;
-use super::search::Policy;
+use super::policy::Policy;
 use super::settings::{Settings, Task};
-use super::tilted::softmax;
 use super::tree::{Child, Leaf, Outcome, Structure, Tree};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;

@@ -27,7 +27,7 @@ use crate::run::{Block, Philox, Program};
 const TRIALS: [u32; 5] = [1, 2, 1, 1, 1];
 
 /// Subject of the checks.
-pub struct Subject {
+pub(crate) struct Subject {
     program: Gibbs,
     outcome: Outcome,
     title: String,

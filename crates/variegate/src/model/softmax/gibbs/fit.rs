@@ -1,6 +1,6 @@
 //! The sampler bound to the schema of its data.
 
-use super::super::search::Policy;
+use super::super::policy::Policy;
 use super::super::tree::Structure;
 use super::super::{MOST_NUMBERS, SCHEMA, Schema, Settings};
 use super::Gibbs;

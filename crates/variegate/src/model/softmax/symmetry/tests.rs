@@ -1,10 +1,10 @@
 //! Relabelling against enumeration, integrals and known values.
 
 use super::super::check::{job, program};
+use super::super::job::{Start, State};
 use super::super::layout::Shape;
-use super::super::starts::Start;
+use super::super::program::Vb;
 use super::super::tree::{Coding, Gates, Outcome, Structure};
-use super::super::vb::{State, Vb};
 use super::super::{Bound, CovarianceChoice, Precision, Settings};
 use super::*;
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
@@ -14,7 +14,7 @@ use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
 /// What a program of these settings says of rows without bias.
-pub fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
+pub(crate) fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
     let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
     let (outcome, counts) = match &data.target {
         Target::Classes(classes) => {
@@ -30,14 +30,14 @@ pub fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
 }
 
 /// A chain at a state, over blocks of so many rows.
-pub fn chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, state: State, then: impl FnOnce(&mut Typed<'_, Vb>) -> T) -> T {
+pub(crate) fn chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, state: State, then: impl FnOnce(&mut Typed<'_, Vb>) -> T) -> T {
     let blocks = run::blocks(data, block_rows);
     let shape = run::Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows };
     then(&mut Typed::at(program, &blocks, shape, 0, 0, state))
 }
 
 /// The end of the ascent of a structure, from a start or from a random one.
-pub fn fitted(program: &Vb, structure: &Structure, data: &Dataset<'_>, start: Option<Vec<f64>>) -> State {
+pub(crate) fn fitted(program: &Vb, structure: &Structure, data: &Dataset<'_>, start: Option<Vec<f64>>) -> State {
     let mut job = job(structure, 500);
     if let Some(start) = start {
         (job.start, job.search) = (Start::At(start), 0);
@@ -51,13 +51,13 @@ pub fn fitted(program: &Vb, structure: &Structure, data: &Dataset<'_>, start: Op
     })
 }
 
-pub fn classes(x: &[f64], codes: &[u32], count: usize) -> Dataset<'static> {
+pub(crate) fn classes(x: &[f64], codes: &[u32], count: usize) -> Dataset<'static> {
     let names = (0..count).map(|c| c.to_string()).collect();
     let columns = x.len() / codes.len();
     Dataset::new(Matrix::dense(codes.len(), columns, x.to_vec())).with_target(Target::Classes(Classes { codes: codes.to_vec(), names }))
 }
 
-pub fn fixed(bound: Bound, covariance: Option<Covariance>, prior_precision: f64) -> Settings {
+pub(crate) fn fixed(bound: Bound, covariance: Option<Covariance>, prior_precision: f64) -> Settings {
     Settings { bound, covariance: CovarianceChoice(covariance), precision: Precision::Fixed, prior_precision, ..Settings::default() }
 }
 
@@ -317,9 +317,9 @@ fn the_recursion_is_the_sum_over_all_relabellings() {
             assert!((all.len() as f64 - symmetries).abs() < 0.5 && (tree.ln_symmetries() - symmetries.ln()).abs() < 1e-9);
             let basis = directions(1, 2);
             let nodes: Vec<Node> = layout.nodes.iter().enumerate().map(|(v, l)| wild(l, 2, 7 + v as u64)).collect();
-            let found: Vec<Factors> = nodes.iter().map(|n| n.factors().unwrap()).collect();
-            let parts: Vec<Part> =
-                nodes.iter().zip(&layout.nodes).enumerate().map(|(v, (n, l))| Part::new(n, l, tree.alike(v)).unwrap()).collect();
+            let found: Vec<NodeFactors> = nodes.iter().map(|n| n.factors().unwrap()).collect();
+            let parts: Vec<SeenNode> =
+                nodes.iter().zip(&layout.nodes).enumerate().map(|(v, (n, l))| SeenNode::new(n, l, tree.alike(v)).unwrap()).collect();
             let mut rng = Stream::new(11, 0, Purpose::Check).rng();
             let draws: Vec<Vec<f64>> = nodes.iter().zip(&found).map(|(n, f)| n.draw(f, &basis, &mut rng)).collect();
             let density = |v: usize, w: &[f64]| nodes[v].ln_density(&found[v], &basis, w);
@@ -419,7 +419,8 @@ fn limits_and_what_is_beyond_them() {
     let (low, tree, layout, nodes) = of(&[1, 7], Covariance::Joint);
     assert!(low.is_low);
     let found = nodes[0].factors().unwrap();
-    let together = Part { children: layout.nodes[0].children.clone(), groups: tree.alike(0), density: Density::Together(nodes[0].clone()) };
+    let together =
+        SeenNode { children: layout.nodes[0].children.clone(), groups: tree.alike(0), density: Density::Together(nodes[0].clone()) };
     let mut sum = 0.0;
     for draw in 0..DRAWS {
         let mut rng = Stream::new(5, 0, Purpose::Score).item(draw).rng();

@@ -39,7 +39,7 @@ fn node(state: &State) -> &node::Node {
 }
 
 /// L of other factors in the place of those of a state.
-fn evaluate(program: &Vb, state: &State, q: &vb::Factors, rows: &mut dyn crate::run::Rows<Vb>) -> (f64, pass::TreeStats) {
+fn evaluate(program: &Vb, state: &State, q: &factors::Factors, rows: &mut dyn crate::run::Rows<Vb>) -> (f64, pass::ask::TreeStats) {
     let layout = program.layout(&state.tree);
     program.evaluate(&layout, state, q, &q.moments(&layout, &state.basis, 1.0).unwrap(), rows).unwrap()
 }
@@ -75,7 +75,7 @@ fn climb_tree<T>(
     let mut trace = vec![chain.advance(false).unwrap().objective];
     for _ in 0..sweeps {
         trace.push(chain.advance(false).unwrap().objective);
-        if chain.global.standing == vb::Standing::NoStepLeft {
+        if chain.global.standing == job::Standing::NoStepLeft {
             break;
         }
     }

@@ -134,7 +134,7 @@ fn gradients_of_trees() {
                     let p = check::program(&s, outcome, Design::identity(cols, true), counts).unwrap();
                     climb_tree(&p, &data, &structure, 0, |chain, _| {
                         let tree = structure.tree(p.outcome, p.binary);
-                        let at = pseudo(map::Objective::len(&p.layout(&tree)), 3);
+                        let at = pseudo(p.layout(&tree).parameters(), 3);
                         let objective = map::Objective { program: &p, tree: &tree, fold: None, penalty: 0.1 };
                         let mut gradient = vec![0.0; at.len()];
                         objective.value(chain.rows(), &at, &mut gradient).unwrap();

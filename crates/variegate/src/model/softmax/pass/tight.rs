@@ -9,11 +9,12 @@
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
-use super::expect::{factorise, shift, spread_of};
-use super::layout::Layout;
-use super::pass::{PanelView, Scratch, TreeStats, View};
-use super::vb::Vb;
-use super::walk::Walk;
+use super::super::expect::{factorise, shift, spread_of};
+use super::super::layout::Layout;
+use super::super::program::Vb;
+use super::super::walk::Walk;
+use super::ask::{TreeStats, View};
+use super::{PanelView, Scratch};
 use crate::Result;
 use crate::dist::Gamma;
 use crate::run::{Block, Philox, Purpose, Stream, Sum};
@@ -24,7 +25,7 @@ const PAIRS: usize = 100;
 
 impl Vb {
     /// The sum over the rows of a block in `value`, and its squared standard error in the one entry of `shares`.
-    pub(super) fn visit_tight(
+    pub(crate) fn visit_tight(
         &self,
         layout: &Layout,
         view: &View<'_>,
@@ -151,15 +152,15 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
-    use super::super::map::Objective;
-    use super::super::pass::Ask;
-    use super::super::symmetry::tests::{chain, classes, fitted, fixed, program_of};
-    use super::super::tree::{Coding, Gates, Structure};
-    use super::super::vb::{Factors, State};
-    use super::super::{Bound, Covariance, Settings, Task};
+    use super::super::ask::Ask;
     use super::*;
     use crate::data::{Dataset, Matrix, Target};
+    use crate::model::softmax::factors::Factors;
+    use crate::model::softmax::job::State;
+    use crate::model::softmax::map::Objective;
+    use crate::model::softmax::symmetry::tests::{chain, classes, fitted, fixed, program_of};
+    use crate::model::softmax::tree::{Coding, Gates, Structure};
+    use crate::model::softmax::{Bound, Covariance, Settings, Task};
     use crate::run::{Rows, Typed};
     use std::borrow::Cow;
 
