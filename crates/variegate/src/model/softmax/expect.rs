@@ -220,14 +220,14 @@ impl TreeExpect {
             return &self.leaf;
         }
         for node in &layout.nodes {
-            let logits = node.first_logit..node.first_logit + node.width();
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits.clone()]);
+            let logits = node.at_logits();
+            node.logits_of(&m[node.at_units()], &mut self.z[logits.clone()]);
             let (z, p) = (&self.z[logits.clone()], &mut self.p[logits]);
             if method == Method::Map {
                 p.copy_from_slice(z);
                 softmax(p);
             } else {
-                let spread = spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer);
+                let spread = spread_of(node, &mut v[node.at_forms()], &mut self.buffer);
                 self.probit.expect(z, spread, p);
             }
         }
@@ -238,15 +238,15 @@ impl TreeExpect {
     /// Calls `f` with the leaf probabilities of every draw.
     pub(crate) fn draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], mut f: impl FnMut(&[f64])) {
         for (number, node) in layout.nodes.iter().enumerate() {
-            let logits = node.first_logit..node.first_logit + node.width();
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits]);
-            let spread = spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer);
+            let logits = node.at_logits();
+            node.logits_of(&m[node.at_units()], &mut self.z[logits]);
+            let spread = spread_of(node, &mut v[node.at_forms()], &mut self.buffer);
             factorise(spread, &mut self.factors[number]);
         }
         for draw in 0..self.normals.len() / layout.logits.max(1) {
             let normals = &self.normals[draw * layout.logits..(draw + 1) * layout.logits];
             for (node, factor) in layout.nodes.iter().zip(&self.factors) {
-                let logits = node.first_logit..node.first_logit + node.width();
+                let logits = node.at_logits();
                 shift(factor, &normals[logits.clone()], &mut self.shifted[logits]);
             }
             for sign in [1.0, -1.0] {
@@ -254,7 +254,7 @@ impl TreeExpect {
                     *o = z + sign * d;
                 }
                 for node in &layout.nodes {
-                    softmax(&mut self.moved[node.first_logit..node.first_logit + node.width()]);
+                    softmax(&mut self.moved[node.at_logits()]);
                 }
                 Self::descend(layout, &self.moved, &mut self.reach, &mut self.leaf);
                 f(&self.leaf);

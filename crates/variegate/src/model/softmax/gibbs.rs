@@ -34,7 +34,7 @@ use std::borrow::Cow;
 use std::f64::consts::PI;
 
 use super::bound::Bound;
-use super::layout::{Layout, NodeLayout, Shape, components};
+use super::layout::{Layout, Shape, components};
 use super::leaf::{LeafPrior, LeafStats};
 use super::tree::{Child, Coding, Outcome, Structure, Tree};
 use super::walk::Walk;
@@ -112,7 +112,7 @@ impl Gibbs {
         for node in &layout.nodes {
             let (own, rest) = alpha.split_at(node.prior.groups());
             alpha = rest;
-            sum += node.prior.ln_density(own, &point.vectors[places(node, dim)]);
+            sum += node.prior.ln_density(own, &point.vectors[node.at_weights(dim)]);
         }
         let gamma = |(shape, rate): (f64, f64), x: f64| Gamma::new(shape, rate).map_or(f64::NAN, |g| g.ln_pdf(x));
         for leaf in 0..layout.gaussians() {
@@ -134,8 +134,8 @@ impl Gibbs {
     fn ready(&self, m: &[f64], noise: &[f64], outcome: impl Fn(usize) -> f64, residual: &mut [f64], walk: &mut Walk) {
         let layout = &self.layout;
         for (v, node) in layout.nodes.iter().enumerate() {
-            let z = &mut walk.z[node.first_logit..node.first_logit + node.width()];
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], z);
+            let z = &mut walk.z[node.at_logits()];
+            node.logits_of(&m[node.at_units()], z);
             walk.phi[v] = log_sum_exp(z);
         }
         let outputs = layout.outputs;
@@ -149,11 +149,6 @@ impl Gibbs {
             walk.density[leaf] = density;
         }
     }
-}
-
-/// Place of the units of a node among all vectors.
-fn places(node: &NodeLayout, dim: usize) -> std::ops::Range<usize> {
-    node.first_unit * dim..(node.first_unit + node.units) * dim
 }
 
 /// All parameters of a tree.
@@ -386,7 +381,7 @@ impl Program for Gibbs {
                     }
                     if at > 0.0 {
                         let node = &layout.nodes[v];
-                        let others = rest(&walk.z[node.first_logit..node.first_logit + node.width()], ask.turn);
+                        let others = rest(&walk.z[node.at_logits()], ask.turn);
                         let psi = walk.z[node.first_logit + ask.turn] - others;
                         if psi.is_nan() || psi.abs() > LARGEST {
                             return Err(too_large(block, row));

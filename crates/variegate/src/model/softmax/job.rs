@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::criterion::Scores;
 use super::factors::Factors;
+use super::layout::NodeLayout;
+use super::node::Moments;
 use super::pass::ask::TreeStats;
 use super::program::Vb;
 use super::tree::{Structure, Tree};
@@ -137,6 +139,15 @@ impl State {
             key: 0,
             scores: None,
         }
+    }
+
+    /// Σ_n ¼(S−1) x̃ᵀP⁻¹x̃ of Böhning's bound at the root, which all rows reach; 0 for nodes whose rows report it.
+    pub(crate) fn root_term(&self, layout: &NodeLayout, moments: &Moments) -> f64 {
+        if layout.forms > 0 {
+            return 0.0;
+        }
+        let curved: f64 = moments.forms.iter().zip(&self.root_curvature).map(|(f, c)| f * c).sum();
+        0.5 * layout.units as f64 * curved
     }
 
     /// Whether the job is done.

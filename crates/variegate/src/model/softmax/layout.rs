@@ -4,6 +4,8 @@
 //! for a logistic node, z = H u with Helmert's contrasts H for Böhning's bound. All units of all nodes lie in one S×D matrix, the
 //! linear models of Gaussian leaves below them; what rows report has the same order.
 
+use std::ops::Range;
+
 use super::bound::{Bound, RowBound};
 use super::covariance::Covariance;
 use super::precision::{Precision, Prior};
@@ -44,7 +46,7 @@ pub(crate) struct NodeLayout {
     /// Place of the first of them among those of all nodes and leaves.
     pub(crate) first_form: usize,
     /// Place and length of its matrices in the vectors of forms and curvatures.
-    pub(crate) matrices: std::ops::Range<usize>,
+    pub(crate) matrices: Range<usize>,
     /// First logit among those of all nodes.
     pub(crate) first_logit: usize,
     /// For every class, the children that are its leaves; `None` for a node with other children.
@@ -57,6 +59,26 @@ impl NodeLayout {
     /// Number of children.
     pub(crate) fn width(&self) -> usize {
         self.children.len()
+    }
+
+    /// Place of its logits among those of all nodes.
+    pub(crate) fn at_logits(&self) -> Range<usize> {
+        self.first_logit..self.first_logit + self.width()
+    }
+
+    /// Place of its units among those of all nodes.
+    pub(crate) fn at_units(&self) -> Range<usize> {
+        self.first_unit..self.first_unit + self.units
+    }
+
+    /// Place of the weights of its units, `dim` a unit.
+    pub(crate) fn at_weights(&self, dim: usize) -> Range<usize> {
+        self.first_unit * dim..(self.first_unit + self.units) * dim
+    }
+
+    /// Place of its forms among those of all nodes and leaves.
+    pub(crate) fn at_forms(&self) -> Range<usize> {
+        self.first_form..self.first_form + self.forms
     }
 
     /// Fills in the logits of a row from its units.
@@ -299,7 +321,7 @@ impl Layout {
     }
 
     /// Place of the matrix of a Gaussian leaf.
-    pub(crate) fn leaf_matrix(&self, leaf: usize) -> std::ops::Range<usize> {
+    pub(crate) fn leaf_matrix(&self, leaf: usize) -> Range<usize> {
         let len = packed_len(self.dim);
         let first = self.matrices - (self.gaussians() - leaf) * len;
         first..first + len

@@ -86,12 +86,7 @@ impl GaussianLeaf {
 
     /// Cholesky factor of Λ.
     pub(super) fn factor(&self) -> Result<Cholesky, NotPositiveDefinite> {
-        let dim = self.mean.len() / self.rates.len();
-        let mut lower = vec![0.0; dim * dim];
-        for i in 0..dim {
-            lower[i * dim..=i * dim + i].copy_from_slice(&self.precision[packed_len(i)..=packed_len(i) + i]);
-        }
-        Ok(Cholesky::with_jitter(dim, &lower)?.0)
+        Cholesky::of_packed(self.mean.len() / self.rates.len(), &self.precision)
     }
 
     /// What follows from Λ.

@@ -133,12 +133,14 @@ impl Node {
         let (u, dim, len) = (self.units, self.dim, self.covariance.matrix_len(self.dim));
         let mut across = Vec::new();
         let factors = match self.covariance {
-            Covariance::Child | Covariance::Shared => self.precision.chunks_exact(len).map(|p| factor(dim, p)).collect::<Result<_, _>>()?,
+            Covariance::Child | Covariance::Shared => {
+                self.precision.chunks_exact(len).map(|p| Cholesky::of_packed(dim, p)).collect::<Result<_, _>>()?
+            }
             Covariance::Blocks(width) => {
                 let mut factors = Vec::new();
                 for unit in self.precision.chunks_exact(len) {
                     for (_, columns, at) in runs(dim, width) {
-                        factors.push(factor(columns, &unit[at..at + packed_len(columns)])?);
+                        factors.push(Cholesky::of_packed(columns, &unit[at..at + packed_len(columns)])?);
                     }
                 }
                 factors
@@ -152,7 +154,7 @@ impl Node {
                     if rank < dim && (left.is_nan() || left <= 0.0) {
                         return Err(NotPositiveDefinite { dim });
                     }
-                    factors.push(factor(rank, &unit[..len - 1])?);
+                    factors.push(Cholesky::of_packed(rank, &unit[..len - 1])?);
                 }
                 factors
             }
@@ -344,7 +346,7 @@ impl Node {
             }
             h[i] += gram[packed_len(i) + i] * delta[i];
         }
-        factor(dim, &packed)?.solve(&mut h);
+        Cholesky::of_packed(dim, &packed)?.solve(&mut h);
         delta.copy_from_slice(&h);
         for j in 0..dim {
             change[j] = b[j] / (a[j] + b[j]) * delta[j] - self.mean[j];
@@ -475,13 +477,4 @@ pub(crate) struct RowStats<'a> {
     pub(crate) gradient: &'a [f64],
     /// Solution of (A + C)d = residual where the form of P needs it; else not read.
     pub(crate) direction: &'a [f64],
-}
-
-/// The factor of a packed matrix.
-fn factor(dim: usize, packed: &[f64]) -> Result<Cholesky, NotPositiveDefinite> {
-    let mut lower = vec![0.0; dim * dim];
-    for i in 0..dim {
-        lower[i * dim..=i * dim + i].copy_from_slice(&packed[packed_len(i)..=packed_len(i) + i]);
-    }
-    Ok(Cholesky::with_jitter(dim, &lower)?.0)
 }

@@ -28,7 +28,7 @@ pub(crate) fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut
     let mut d = vec![0.0; layout.units * dim];
     let (mut residual, mut alpha, mut diagonal) = (d.clone(), d.clone(), vec![1.0; layout.units * dim]);
     for (node, l) in q.nodes.iter().zip(&layout.nodes).filter(|(_, l)| l.covariance.needs_products()) {
-        let at = l.first_unit * dim..(l.first_unit + l.units) * dim;
+        let at = l.at_weights(dim);
         residual[at.clone()].copy_from_slice(&node.residual(l, &state.stats.gradient.0[at.clone()], state.beta));
         alpha[at.clone()].copy_from_slice(&l.prior.means(&node.rates, state.beta));
         let len = l.covariance.matrix_len(dim);

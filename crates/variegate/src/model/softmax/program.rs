@@ -59,6 +59,11 @@ impl Vb {
         block.weight(i) * class
     }
 
+    /// ln of what real outcomes are divided by, all together.
+    pub(crate) fn ln_scale(&self) -> f64 {
+        self.y_scale.iter().map(|s| s.ln()).sum()
+    }
+
     pub(super) fn outcomes<'a>(&'a self, block: &Block<'a>) -> Outcomes<'a> {
         Outcomes { values: block.y.real(), mean: &self.y_mean, scale: &self.y_scale }
     }
@@ -75,4 +80,16 @@ impl Outcomes<'_> {
     pub(super) fn get(&self, row: usize, q: usize) -> f64 {
         (self.values[row * self.mean.len() + q] - self.mean[q]) / self.scale[q]
     }
+
+    /// What is left of a row beside what each leaf and output says of it.
+    pub(super) fn residuals(&self, row: usize, leaves: &[f64], out: &mut [f64]) {
+        for (at, (e, m)) in out.iter_mut().zip(leaves).enumerate() {
+            *e = self.get(row, at % self.mean.len()) - m;
+        }
+    }
+}
+
+/// Class of a row; 0 for real outcomes.
+pub(super) fn class_of(block: &Block<'_>, row: usize) -> u32 {
+    block.y.classes().get(row).copied().unwrap_or(0)
 }

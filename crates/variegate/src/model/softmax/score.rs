@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::criterion::Scores;
-use super::factors::TreeMoments;
 use super::job::State;
 use super::layout::{Layout, components};
 use super::map::Objective;
@@ -61,7 +60,8 @@ impl Vb {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, None);
                 let stats = rows.all(&Ask::Tight { tree: tree(), view, key: KEY })?;
                 // everything in L but the rows' part stays
-                let rest = state.bound - self.rows_part(&layout, state, &moments);
+                let root = layout.nodes.first().zip(moments.nodes.first()).map_or(0.0, |(l, m)| state.root_term(l, m));
+                let rest = state.bound - (state.stats.value.0 - root);
                 scores.tight = stats.shares.0.first().map(|square| (rest + stats.value.0, square.sqrt()));
             }
             if state.job.fold.is_some() {
@@ -76,24 +76,13 @@ impl Vb {
         Ok(scores)
     }
 
-    /// The rows' part of L: what the sampled expectation takes the place of.
-    fn rows_part(&self, layout: &Layout, state: &State, moments: &TreeMoments) -> f64 {
-        let mut part = state.stats.value.0;
-        if let Some((l, moments)) = layout.nodes.iter().zip(&moments.nodes).find(|(l, _)| l.forms == 0) {
-            let curved: f64 = moments.forms.iter().zip(&state.root_curvature).map(|(f, c)| f * c).sum();
-            part -= 0.5 * l.units as f64 * curved;
-        }
-        part
-    }
-
     /// Maximum of the log likelihood and BIC.
     fn bic(&self, layout: &Layout, state: &State, rows: &mut dyn Rows<Self>) -> Result<(f64, f64)> {
         let objective = Objective { program: self, tree: &state.tree, fold: None, penalty: ML_PENALTY };
         let start = state.maximum.as_ref().map_or_else(|| state.parameters(self), |m| m.at.clone());
         let found = objective.search(rows, &start, 1000)?;
-        let scale: f64 = self.y_scale.iter().map(|s| s.ln()).sum();
         let total: f64 = self.counts.iter().sum();
-        let best = objective.ln_likelihood(rows, &found.x)? - total * scale;
+        let best = objective.ln_likelihood(rows, &found.x)? - total * self.ln_scale();
         let dim = layout.dim;
         let free = layout.nodes.iter().map(|n| (n.width() - 1) * dim).sum::<usize>() + layout.gaussians() * layout.outputs * (dim + 1);
         Ok((best, best - 0.5 * free as f64 * total.ln() + state.tree.ln_symmetries()))

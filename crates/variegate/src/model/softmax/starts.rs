@@ -79,7 +79,7 @@ fn place(layout: &Layout, child: Child, rows: &[(u32, &[f64])], bias: bool, rng:
             *l += 0.01 * z;
         }
     }
-    at[node.first_unit * dim..(node.first_unit + node.units) * dim].copy_from_slice(&node.unit_weights(&logits, dim));
+    at[node.at_weights(dim)].copy_from_slice(&node.unit_weights(&logits, dim));
 }
 
 fn weigh(centre: &[f64], variance: f64, bias: bool, out: &mut [f64]) {

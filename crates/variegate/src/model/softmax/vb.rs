@@ -50,18 +50,14 @@ impl Vb {
         let mut bound = stats.value.0;
         for ((node, moments), l) in q.nodes.iter().zip(&moments.nodes).zip(&layout.nodes) {
             bound += node.terms(l, moments, beta);
-            if l.forms == 0 {
-                // Σ_n ¼(S−1) x̃ᵀP⁻¹x̃ of Böhning's bound: all rows reach the root
-                let curved: f64 = moments.forms.iter().zip(&state.root_curvature).map(|(f, c)| f * c).sum();
-                bound -= 0.5 * l.units as f64 * curved;
-            }
+            bound -= state.root_term(l, moments);
         }
         for (leaf, moments) in q.leaves.iter().zip(&moments.leaves) {
             bound += leaf.terms(moments, &self.leaf);
         }
         // a bound on the density of the outcomes as given, not as standardised
         let rows_weight: f64 = if self.y_scale.is_empty() { 0.0 } else { self.counts.iter().sum() };
-        bound -= rows_weight * self.y_scale.iter().map(|s| s.ln()).sum::<f64>();
+        bound -= rows_weight * self.ln_scale();
         Ok((bound, stats))
     }
 
@@ -78,7 +74,7 @@ impl Vb {
         let stats = &state.stats;
         let mut moments = TreeMoments { nodes: Vec::new(), leaves: Vec::new() };
         for (node, l) in q.nodes.iter_mut().zip(&layout.nodes) {
-            let at = l.first_unit * dim..(l.first_unit + l.units) * dim;
+            let at = l.at_weights(dim);
             let rows = RowStats {
                 curvature: if l.forms == 0 { &state.root_curvature } else { &stats.curvature.0[l.matrices.clone()] },
                 gradient: &stats.gradient.0[at.clone()],
@@ -108,11 +104,7 @@ impl Vb {
     /// q around given parameters.
     pub(crate) fn factors_at(&self, layout: &Layout, at: &[f64], beta: f64) -> Factors {
         let (dim, outputs) = (layout.dim, layout.outputs);
-        let nodes = layout
-            .nodes
-            .iter()
-            .map(|l| Node::new(l, dim, at[l.first_unit * dim..(l.first_unit + l.units) * dim].to_vec(), START_VARIANCE, beta))
-            .collect();
+        let nodes = layout.nodes.iter().map(|l| Node::new(l, dim, at[l.at_weights(dim)].to_vec(), START_VARIANCE, beta)).collect();
         let leaves = (0..layout.gaussians())
             .map(|number| {
                 let mut leaf = GaussianLeaf::new(outputs, dim, &self.leaf);

@@ -80,7 +80,7 @@ impl Walk {
             let reach = self.reach[v];
             let base = self.phi[v] + self.up[v];
             if let Some(own) = &node.own {
-                self.share[node.first_logit..node.first_logit + node.width()].fill(0.0);
+                self.share[node.at_logits()].fill(0.0);
                 let own = &own[class as usize];
                 for &c in own {
                     let share = match own[..] {

@@ -13,7 +13,7 @@ use super::super::simulate::Truth;
 use super::super::tree::{Outcome, Structure};
 use super::super::walk::Walk;
 use super::super::{Bound, Settings};
-use super::{Gibbs, Point, State, places};
+use super::{Gibbs, Point, State};
 use crate::Result;
 use crate::check::{
     CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress, calibration, joint_distribution, sweep_invariance,
@@ -201,7 +201,7 @@ impl Checkable for Subject {
         if self.ordered {
             out.extend(point.vectors.iter().map(|w| w.tanh()).chain(precisions()));
             for node in &layout.nodes {
-                let w = &point.vectors[places(node, dim)];
+                let w = &point.vectors[node.at_weights(dim)];
                 out.push((w[0] * w[w.len() - dim]).tanh());
                 out.push(dot(w, w).min(50.0));
             }

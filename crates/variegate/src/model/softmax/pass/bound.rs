@@ -29,35 +29,27 @@ impl Vb {
             squares: Sum(vec![0.0; layout.gaussians() * outputs]),
             ..TreeStats::default()
         };
-        let y = self.outcomes(block);
-        self.for_view(layout, view, block, scratch, |first, mut rows| {
-            self.solve_panel(layout, view, block, first, &mut rows);
-            let PanelView { rows: n, mut panel, m, v, gradient, curvature, residual, walk, solved, products, .. } = rows;
-            for i in 0..n {
-                let gradient = &mut gradient[i * vectors..(i + 1) * vectors];
-                let curvature = &mut curvature[i * forms..(i + 1) * forms];
-                let w = solved.weight[i];
+        self.for_view(layout, view, block, scratch, |mut rows| {
+            self.solve_panel(layout, view, block, &mut rows);
+            for i in 0..rows.rows {
+                let w = rows.solved.weight[i];
                 if w == 0.0 {
-                    gradient.fill(0.0);
-                    curvature.fill(0.0);
+                    rows.gradient[i * vectors..(i + 1) * vectors].fill(0.0);
+                    rows.curvature[i * forms..(i + 1) * forms].fill(0.0);
                     continue;
                 }
-                let (m, v) = (&m[i * vectors..(i + 1) * vectors], &v[i * forms..(i + 1) * forms]);
-                for (at, e) in residual.iter_mut().enumerate() {
-                    *e = y.get(first + i, at % outputs) - m[units + at];
-                }
-                let class = block.y.classes().get(first + i).copied().unwrap_or(0);
-                self.solve_row(layout, view, solved, i, v, residual, walk);
-                stats.value.0 += w * walk.up(layout, class, view.beta);
-                walk.down(layout, class, view.beta);
+                stats.value.0 += w * rows.walk_row(self, layout, view, block, i);
+                let PanelView { gradient, curvature, residual, walk, .. } = &mut rows;
+                let gradient = &mut gradient[i * vectors..(i + 1) * vectors];
+                let curvature = &mut curvature[i * forms..(i + 1) * forms];
                 for (number, node) in layout.nodes.iter().enumerate() {
                     let reach = w * walk.reach[number];
-                    let logits = node.first_logit..node.first_logit + node.width();
+                    let logits = node.at_logits();
                     for (share, slope) in walk.share[logits.clone()].iter_mut().zip(&walk.slope[logits.clone()]) {
                         *share = w * *share - reach * slope;
                     }
-                    node.units_of(&walk.share[logits], &mut gradient[node.first_unit..node.first_unit + node.units]);
-                    curvature[node.first_form..node.first_form + node.forms].iter_mut().for_each(|c| *c *= reach);
+                    node.units_of(&walk.share[logits], &mut gradient[node.at_units()]);
+                    curvature[node.at_forms()].iter_mut().for_each(|c| *c *= reach);
                 }
                 for (sum, share) in stats.shares.0.iter_mut().zip(&walk.leaf) {
                     *sum += w * share;
@@ -71,6 +63,7 @@ impl Vb {
                     }
                 }
             }
+            let PanelView { mut panel, gradient, curvature, products, .. } = rows;
             products.grams_add(&mut panel, layout, curvature, &mut stats.curvature.0);
             panel.t_mul_add(gradient, vectors, &mut stats.gradient.0);
             if keep {

@@ -4,7 +4,7 @@
 
 use rand::Rng;
 
-use super::super::program::Vb;
+use super::super::program::{Vb, class_of};
 use super::Scratch;
 use super::ask::{Gathered, TreeStats, keep_smallest};
 use crate::run::{Block, Purpose, Stream};
@@ -17,7 +17,7 @@ impl Vb {
             .filter(|&i| self.weight(block, i, None) > 0.0)
             .map(|i| {
                 let hash = Stream::new(key, 0, Purpose::Split).item(block.first_row + i as u64).rng().next_u64();
-                (hash, block.y.classes().get(i).copied().unwrap_or(0), i)
+                (hash, class_of(block, i), i)
             })
             .collect();
         // only what can be among the smallest is looked at

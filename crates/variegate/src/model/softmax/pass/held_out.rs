@@ -23,8 +23,8 @@ impl Vb {
         let mut p = vec![0.0; classes];
         let mut losses = Losses::default();
         let y = self.outcomes(block);
-        self.for_view(layout, view, block, scratch, |first, rows| {
-            let PanelView { rows: n, m, v, .. } = rows;
+        self.for_view(layout, view, block, scratch, |rows| {
+            let PanelView { first, rows: n, m, v, .. } = rows;
             for i in 0..n {
                 if !fold.holds(block.first_row + (first + i) as u64) {
                     continue;
@@ -69,8 +69,7 @@ impl Vb {
             }
             terms.push(term);
         }
-        let scale: f64 = self.y_scale.iter().map(|s| s.ln()).sum();
         let error = (0..outputs).map(|q| ((y(q) - mean[q]) * self.y_scale[q]).powi(2)).sum();
-        (crate::special::log_sum_exp(&terms) - scale, error)
+        (crate::special::log_sum_exp(&terms) - self.ln_scale(), error)
     }
 }

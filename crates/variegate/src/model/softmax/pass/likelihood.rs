@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 
 use super::super::bound::tilted::softmax;
 use super::super::layout::Layout;
-use super::super::program::Vb;
+use super::super::program::{Vb, class_of};
 use super::Scratch;
 use super::ask::TreeStats;
 use crate::data::split::Fold;
@@ -44,8 +44,8 @@ impl Vb {
                 continue;
             }
             for (number, node) in layout.nodes.iter().enumerate() {
-                let logits = node.first_logit..node.first_logit + node.width();
-                node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut walk.z[logits.clone()]);
+                let logits = node.at_logits();
+                node.logits_of(&m[node.at_units()], &mut walk.z[logits.clone()]);
                 walk.slope[logits.clone()].copy_from_slice(&walk.z[logits.clone()]);
                 walk.phi[number] = softmax(&mut walk.slope[logits]);
             }
@@ -58,16 +58,16 @@ impl Vb {
                     })
                     .sum();
             }
-            let class = block.y.classes().get(i).copied().unwrap_or(0);
+            let class = class_of(block, i);
             value += w * walk.up(layout, class, 1.0);
             walk.down(layout, class, 1.0);
             for (number, node) in layout.nodes.iter().enumerate() {
-                let logits = node.first_logit..node.first_logit + node.width();
+                let logits = node.at_logits();
                 let reach = w * walk.reach[number];
                 for (share, slope) in walk.share[logits.clone()].iter_mut().zip(&walk.slope[logits.clone()]) {
                     *share = w * *share - reach * slope;
                 }
-                node.units_of(&walk.share[logits], &mut m[node.first_unit..node.first_unit + node.units]);
+                node.units_of(&walk.share[logits], &mut m[node.at_units()]);
             }
             for leaf in 0..layout.gaussians() {
                 let share = w * walk.leaf[leaf];

@@ -21,7 +21,7 @@ mod tight;
 use super::bound::{Columns, PanelColumns, RowBound, Solver};
 use super::covariance::Covariance;
 use super::layout::Layout;
-use super::program::Vb;
+use super::program::{Vb, class_of};
 use super::walk::Walk;
 use crate::data::design::{Panel, PanelScratch, blocks_rows, packed_len, packed_rows};
 use crate::run::Block;
@@ -85,16 +85,15 @@ pub(super) fn panel_rows(layout: &Layout) -> usize {
 
 impl Vb {
     /// Bounds of all nodes for all rows of a panel that count; curvatures are 0 where a row cannot get to.
-    fn solve_panel(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, first: usize, rows: &mut PanelView<'_, '_>) {
-        let PanelView { rows: n, m, v, curvature, solver, solved, .. } = rows;
+    fn solve_panel(&self, layout: &Layout, view: &View<'_>, block: &Block<'_>, rows: &mut PanelView<'_, '_>) {
+        let PanelView { first, rows: n, m, v, curvature, solver, solved, .. } = rows;
         let Solved { weight, z, slope, phi, rows } = &mut **solved;
-        let (n, vectors, nodes) = (*n, layout.vectors(), layout.nodes.len());
+        let (first, n, vectors, nodes) = (*first, *n, layout.vectors(), layout.nodes.len());
         weight.clear();
         weight.extend((first..first + n).map(|i| self.weight(block, i, view.fold)));
         for (buffer, width) in [(&mut *z, layout.logits), (&mut *slope, layout.logits), (&mut *phi, nodes)] {
             buffer.resize(n * width, 0.0);
         }
-        let classes = block.y.classes();
         for (number, node) in layout.nodes.iter().enumerate() {
             let logits = |all| Columns { all, stride: layout.logits, first: node.first_logit, width: node.width() };
             let forms = |all| Columns { all, stride: layout.forms, first: node.first_form, width: node.forms };
@@ -109,7 +108,7 @@ impl Vb {
             rows.clear();
             for i in (0..n).filter(|i| weight[*i] != 0.0) {
                 node.logits_of(&m[i * vectors + node.first_unit..][..node.units], parts.m.row(i));
-                if !node.reaches.is_empty() && !node.reaches[classes.get(first + i).copied().unwrap_or(0) as usize] {
+                if !node.reaches.is_empty() && !node.reaches[class_of(block, first + i) as usize] {
                     parts.phi.row(i)[0] = 0.0;
                     parts.slope.row(i).fill(0.0);
                     parts.curvature.row(i).fill(0.0);
@@ -127,28 +126,14 @@ impl Vb {
         }
     }
 
-    /// Bounds of the nodes of a row into the walk, and log densities of its leaves. `v` are the row's forms.
-    fn solve_row(&self, layout: &Layout, view: &View<'_>, solved: &Solved, i: usize, v: &[f64], residual: &[f64], walk: &mut Walk) {
-        walk.z.copy_from_slice(&solved.z[i * layout.logits..(i + 1) * layout.logits]);
-        walk.slope.copy_from_slice(&solved.slope[i * layout.logits..(i + 1) * layout.logits]);
-        walk.phi.copy_from_slice(&solved.phi[i * layout.nodes.len()..(i + 1) * layout.nodes.len()]);
-        let outputs = layout.outputs;
-        for leaf in 0..layout.gaussians() {
-            let precisions = &view.noise[layout.gaussians() + leaf * outputs..][..outputs];
-            let spread = v[layout.leaf_form() + leaf].max(0.0) * outputs as f64;
-            let squares: f64 = precisions.iter().zip(&residual[leaf * outputs..]).map(|(t, e)| t * e * e).sum();
-            walk.density[leaf] = view.noise[leaf] - 0.5 * (squares + spread);
-        }
-    }
-
-    /// Calls `f(first row, rows of the panel, panel, m, v, …)` for every panel of a block, with means and forms of its rows.
+    /// Calls `f` for every panel of a block, with means and forms of its rows.
     pub(super) fn for_view(
         &self,
         layout: &Layout,
         view: &View<'_>,
         block: &Block<'_>,
         scratch: &mut Scratch,
-        mut f: impl FnMut(usize, PanelView<'_, '_>),
+        mut f: impl FnMut(PanelView<'_, '_>),
     ) {
         let Scratch { panel: buffers, projected, m, v, gradient, curvature, part, along, norm, residual, walk, solver, solved, .. } =
             scratch;
@@ -167,46 +152,16 @@ impl Vb {
             panel.mul_t(&view.mean, vectors, m);
             products.project(&mut panel, layout, &view.basis);
             products.quadratics(&mut panel, layout, &view.forms, v);
-            f(first, PanelView { rows: n, panel, m, v, gradient, curvature, residual, walk, solver, solved, products: &mut products });
+            f(PanelView { first, rows: n, panel, m, v, gradient, curvature, residual, walk, solver, solved, products: &mut products });
             first += n;
         }
-    }
-
-    /// Calls `f(row of the panel, its weight, share of each leaf)` for every row that counts, and gives the panel back.
-    pub(super) fn for_shares<'a>(
-        &self,
-        layout: &Layout,
-        view: &View<'_>,
-        block: &Block<'_>,
-        first: usize,
-        mut rows: PanelView<'a, '_>,
-        mut f: impl FnMut(usize, f64, &[f64]),
-    ) -> Panel<'a> {
-        self.solve_panel(layout, view, block, first, &mut rows);
-        let PanelView { rows: n, panel, m, v, residual, walk, solved, .. } = rows;
-        let (vectors, forms, outputs) = (layout.vectors(), layout.forms, layout.outputs);
-        let y = self.outcomes(block);
-        for i in 0..n {
-            let w = solved.weight[i];
-            if w == 0.0 {
-                continue;
-            }
-            let (m, v) = (&m[i * vectors..(i + 1) * vectors], &v[i * forms..(i + 1) * forms]);
-            for (at, e) in residual.iter_mut().enumerate() {
-                *e = y.get(first + i, at % outputs) - m[layout.units + at];
-            }
-            let class = block.y.classes().get(first + i).copied().unwrap_or(0);
-            self.solve_row(layout, view, solved, i, v, residual, walk);
-            walk.up(layout, class, view.beta);
-            walk.down(layout, class, view.beta);
-            f(i, w, &walk.leaf);
-        }
-        panel
     }
 }
 
 /// A panel with what was computed of its rows, and buffers for what will be.
 pub(super) struct PanelView<'a, 'p> {
+    /// Number of its first row in the block.
+    pub(super) first: usize,
     pub(super) rows: usize,
     pub(super) panel: Panel<'a>,
     pub(super) m: &'a [f64],
@@ -218,4 +173,27 @@ pub(super) struct PanelView<'a, 'p> {
     solver: &'a mut Solver,
     solved: &'a mut Solved,
     products: &'a mut Products<'p>,
+}
+
+impl PanelView<'_, '_> {
+    /// Walks the tree with row `i` of a panel that [`Vb::solve_panel`] solved, and gives what the row says of the whole tree.
+    fn walk_row(&mut self, program: &Vb, layout: &Layout, view: &View<'_>, block: &Block<'_>, i: usize) -> f64 {
+        let Self { first, m, v, residual, walk, solved, .. } = self;
+        let (row, logits, nodes) = (*first + i, layout.logits, layout.nodes.len());
+        walk.z.copy_from_slice(&solved.z[i * logits..(i + 1) * logits]);
+        walk.slope.copy_from_slice(&solved.slope[i * logits..(i + 1) * logits]);
+        walk.phi.copy_from_slice(&solved.phi[i * nodes..(i + 1) * nodes]);
+        program.outcomes(block).residuals(row, &m[i * layout.vectors() + layout.units..], residual);
+        let outputs = layout.outputs;
+        for leaf in 0..layout.gaussians() {
+            let precisions = &view.noise[layout.gaussians() + leaf * outputs..][..outputs];
+            let spread = v[i * layout.forms + layout.leaf_form() + leaf].max(0.0) * outputs as f64;
+            let squares: f64 = precisions.iter().zip(&residual[leaf * outputs..]).map(|(t, e)| t * e * e).sum();
+            walk.density[leaf] = view.noise[leaf] - 0.5 * (squares + spread);
+        }
+        let class = class_of(block, row);
+        let value = walk.up(layout, class, view.beta);
+        walk.down(layout, class, view.beta);
+        value
+    }
 }

@@ -32,16 +32,21 @@ impl Vb {
             ..TreeStats::default()
         };
         let mut shares = Vec::new();
-        self.for_view(layout, view, block, scratch, |first, rows| {
-            let n = rows.rows;
+        self.for_view(layout, view, block, scratch, |mut rows| {
+            self.solve_panel(layout, view, block, &mut rows);
             shares.clear();
-            shares.resize(n * count, 0.0);
-            let mut panel = self.for_shares(layout, view, block, first, rows, |i, w, leaf| {
-                of.iter().zip(leaf).for_each(|(c, p)| shares[i * count + c] += w * p);
-            });
+            shares.resize(rows.rows * count, 0.0);
+            for (i, shares) in shares.chunks_exact_mut(count).enumerate() {
+                let w = rows.solved.weight[i];
+                if w != 0.0 {
+                    rows.walk_row(self, layout, view, block, i);
+                    of.iter().zip(&rows.walk.leaf).for_each(|(c, p)| shares[*c] += w * p);
+                }
+            }
             for row in shares.chunks_exact(count) {
                 stats.shares.0.iter_mut().zip(row).for_each(|(s, r)| *s += r);
             }
+            let mut panel = rows.panel;
             panel.t_mul_add(&shares, count, &mut stats.gradient.0);
             if full {
                 panel.weighted_grams_add(&shares, count, &mut stats.curvature.0);

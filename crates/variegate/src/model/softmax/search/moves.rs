@@ -140,7 +140,7 @@ fn subtree(layout: &Layout, child: Child, at: &[f64]) -> (Vec<f64>, Vec<f64>) {
     match child {
         Child::Node(node) => {
             let node = &layout.nodes[node];
-            (at[node.first_unit * dim..(node.first_unit + node.units) * dim].to_vec(), Vec::new())
+            (at[node.at_weights(dim)].to_vec(), Vec::new())
         }
         Child::Leaf(leaf) => {
             let first = layout.units + leaf * layout.outputs;

@@ -307,7 +307,7 @@ fn the_walk_is_a_sum_over_paths() {
                 }
                 assert!((walk.leaf.iter().sum::<f64>() - 1.0).abs() < 1e-12);
                 for (v, node) in layout.nodes.iter().enumerate() {
-                    let share: f64 = walk.share[node.first_logit..node.first_logit + node.width()].iter().sum();
+                    let share: f64 = walk.share[node.at_logits()].iter().sum();
                     assert!((share - walk.reach[v]).abs() < 1e-12);
                 }
             }
