@@ -63,4 +63,9 @@ impl Covariance {
             _ => packed_len(dim),
         }
     }
+
+    /// Width of the runs of columns that may correlate within a unit: all of them, unless it says another.
+    pub(crate) fn run_width(self, dim: usize) -> usize {
+        if let Covariance::Blocks(width) = self { width } else { dim.max(1) }
+    }
 }

@@ -1,12 +1,13 @@
 //! What a chain does, and where it stands between two sweeps.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::criterion::Scores;
 use super::factors::Factors;
 use super::layout::NodeLayout;
 use super::node::Moments;
-use super::pass::ask::TreeStats;
+use super::pass::ask::{AtQ, TreeStats, View};
 use super::program::Vb;
 use super::tree::{Structure, Tree};
 use crate::data::split::Fold;
@@ -139,6 +140,11 @@ impl State {
             key: 0,
             scores: None,
         }
+    }
+
+    /// Its tree with a q, as rows are asked about it.
+    pub(crate) fn at<'a>(&'a self, view: View<'a>) -> AtQ<'a> {
+        AtQ { tree: Cow::Borrowed(&self.tree), view }
     }
 
     /// Σ_n ¼(S−1) x̃ᵀP⁻¹x̃ of Böhning's bound at the root, which all rows reach; 0 for nodes whose rows report it.

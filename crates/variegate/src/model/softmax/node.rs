@@ -81,16 +81,11 @@ impl Node {
             let a = &a[c * dim..(c + 1) * dim];
             match self.covariance {
                 Covariance::Shared if c > 0 => {}
-                Covariance::Joint | Covariance::Child | Covariance::Shared => {
-                    let at = if self.covariance == Covariance::Joint { packed_len(c) + c } else { c };
-                    for (j, a) in a.iter().enumerate() {
-                        self.precision[at * len + packed_len(j) + j] += a;
-                    }
-                }
-                Covariance::Blocks(width) => {
-                    for (first, columns, at) in runs(dim, width) {
+                Covariance::Joint | Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                    let unit = if self.covariance == Covariance::Joint { packed_len(c) + c } else { c };
+                    for (first, columns, at) in runs(dim, self.covariance.run_width(dim)) {
                         for i in 0..columns {
-                            self.precision[c * len + at + packed_len(i) + i] += a[first + i];
+                            self.precision[unit * len + at + packed_len(i) + i] += a[first + i];
                         }
                     }
                 }
@@ -128,18 +123,15 @@ impl Node {
         }
     }
 
-    /// NodeFactors of P.
+    /// Factors of P.
     pub(crate) fn factors(&self) -> Result<NodeFactors, NotPositiveDefinite> {
         let (u, dim, len) = (self.units, self.dim, self.covariance.matrix_len(self.dim));
         let mut across = Vec::new();
         let factors = match self.covariance {
-            Covariance::Child | Covariance::Shared => {
-                self.precision.chunks_exact(len).map(|p| Cholesky::of_packed(dim, p)).collect::<Result<_, _>>()?
-            }
-            Covariance::Blocks(width) => {
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
                 let mut factors = Vec::new();
                 for unit in self.precision.chunks_exact(len) {
-                    for (_, columns, at) in runs(dim, width) {
+                    for (_, columns, at) in runs(dim, self.covariance.run_width(dim)) {
                         factors.push(Cholesky::of_packed(columns, &unit[at..at + packed_len(columns)])?);
                     }
                 }
@@ -204,11 +196,14 @@ impl Node {
         let mut variance = Vec::with_capacity(u * dim);
         let mut ln_det: f64 = factors.iter().map(Cholesky::ln_det).sum();
         match self.covariance {
-            Covariance::Child | Covariance::Shared => {
-                for (factor, form) in factors.iter().zip(forms.chunks_exact_mut(len)) {
-                    let inverse = factor.inverse();
-                    pack_form(dim, |i, j| inverse[i * dim + j], form);
-                    variance.extend((0..dim).map(|i| inverse[i * dim + i]));
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                let mut factors = factors.iter();
+                for form in forms.chunks_exact_mut(len) {
+                    for ((_, columns, at), factor) in runs(dim, self.covariance.run_width(dim)).zip(&mut factors) {
+                        let inverse = factor.inverse();
+                        pack_form(columns, |i, j| inverse[i * columns + j], &mut form[at..at + packed_len(columns)]);
+                        variance.extend((0..columns).map(|i| inverse[i * columns + i]));
+                    }
                 }
                 if self.covariance == Covariance::Shared {
                     variance = variance.repeat(u);
@@ -224,16 +219,6 @@ impl Node {
                     }
                 }
                 variance.extend((0..all).map(|i| inverse[i * all + i]));
-            }
-            Covariance::Blocks(width) => {
-                let mut factors = factors.iter();
-                for form in forms.chunks_exact_mut(len) {
-                    for ((_, columns, at), factor) in runs(dim, width).zip(&mut factors) {
-                        let inverse = factor.inverse();
-                        pack_form(columns, |i, j| inverse[i * columns + j], &mut form[at..at + packed_len(columns)]);
-                        variance.extend((0..columns).map(|i| inverse[i * columns + i]));
-                    }
-                }
             }
             Covariance::LowRank(rank) => {
                 // rows know Qᵀx and ‖x‖²: xᵀΣx = (Qᵀx)ᵀ(C − sI)(Qᵀx) + s‖x‖²
@@ -377,12 +362,11 @@ impl Node {
         let mut w: Vec<f64> = (0..self.units * dim).map(|_| StandardNormal.sample(rng)).collect();
         match self.covariance {
             Covariance::Joint => found.factors[0].solve_upper(&mut w),
-            Covariance::Child => w.chunks_exact_mut(dim).zip(&found.factors).for_each(|(w, f)| f.solve_upper(w)),
-            Covariance::Shared => w.chunks_exact_mut(dim).for_each(|w| found.factors[0].solve_upper(w)),
-            Covariance::Blocks(width) => {
-                let mut factors = found.factors.iter();
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                // one factor for all units, or each its own
+                let mut factors = found.factors.iter().cycle();
                 for w in w.chunks_exact_mut(dim) {
-                    for ((first, columns, _), factor) in runs(dim, width).zip(&mut factors) {
+                    for ((first, columns, _), factor) in runs(dim, self.covariance.run_width(dim)).zip(&mut factors) {
                         factor.solve_upper(&mut w[first..first + columns]);
                     }
                 }
@@ -432,11 +416,11 @@ impl Node {
         let mut d: Vec<f64> = w.iter().zip(&self.mean[c * dim..(c + 1) * dim]).map(|(w, m)| w - m).collect();
         let (ln_det, square) = match self.covariance {
             Covariance::Joint => (f64::NAN, f64::NAN),
-            Covariance::Child => found.factors[c].whiten(&mut d),
-            Covariance::Shared => found.factors[0].whiten(&mut d),
-            Covariance::Blocks(width) => {
-                let count = runs(dim, width).count();
-                runs(dim, width).zip(&found.factors[c * count..]).fold((0.0, 0.0), |(ln_det, square), ((first, columns, _), factor)| {
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                let runs = || runs(dim, self.covariance.run_width(dim));
+                let unit = if self.covariance == Covariance::Shared { 0 } else { c };
+                let own = &found.factors[unit * runs().count()..];
+                runs().zip(own).fold((0.0, 0.0), |(ln_det, square), ((first, columns, _), factor)| {
                     let (l, s) = factor.whiten(&mut d[first..first + columns]);
                     (ln_det + l, square + s)
                 })

@@ -55,7 +55,7 @@ pub(crate) fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut
     let mut rz = parts(&residual, &z);
     let first = parts(&residual, &residual);
     for _ in 0..MOST_STEPS {
-        let ask = Ask::Products { tree: Cow::Borrowed(&state.tree), view: view.clone(), vectors: Cow::Borrowed(&p) };
+        let ask = Ask::Products { at: state.at(view.clone()), vectors: Cow::Borrowed(&p) };
         let mut product = rows.all(&ask)?.gradient.0;
         product.iter_mut().zip(&alpha).zip(&p).for_each(|((o, a), p)| *o += a * p);
         let curved = parts(&p, &product);

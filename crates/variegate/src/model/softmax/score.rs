@@ -50,15 +50,14 @@ impl Vb {
             }
             let predicting = self.predicting(&state.tree);
             let moments = q.moments(&predicting, &state.basis, 1.0).map_err(failed)?;
-            let tree = || Cow::Borrowed(&state.tree);
             if state.job.fold.is_none() && self.search.splits() && !matches!(state.job.structure, Structure::Gates(_)) {
                 let view = q.view(&layout, &moments, &state.basis, 1.0, None);
-                let stats = rows.all(&Ask::Scatter { tree: tree(), view, components: Cow::Borrowed(&of) })?;
+                let stats = rows.all(&Ask::Scatter { at: state.at(view), components: Cow::Borrowed(&of) })?;
                 scores.axes = self.axes(&stats, count);
             }
             if state.job.score {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, None);
-                let stats = rows.all(&Ask::Tight { tree: tree(), view, key: KEY })?;
+                let stats = rows.all(&Ask::Tight { at: state.at(view), key: KEY })?;
                 // everything in L but the rows' part stays
                 let root = layout.nodes.first().zip(moments.nodes.first()).map_or(0.0, |(l, m)| state.root_term(l, m));
                 let rest = state.bound - (state.stats.value.0 - root);
@@ -66,7 +65,7 @@ impl Vb {
             }
             if state.job.fold.is_some() {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, state.job.fold);
-                let stats = rows.all(&Ask::HeldOut { tree: tree(), view })?;
+                let stats = rows.all(&Ask::HeldOut(state.at(view)))?;
                 scores.held_out = Some(Losses { ln_likelihood: stats.value.0, errors: stats.shares.0[0], weight: stats.shares.0[1] });
             }
         }

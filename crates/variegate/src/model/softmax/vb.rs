@@ -10,7 +10,6 @@
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-use std::borrow::Cow;
 
 use super::factors::{Factors, TreeMoments};
 use super::job::{Job, Maximum, Standing, Start, State};
@@ -46,7 +45,7 @@ impl Vb {
     ) -> Result<(f64, TreeStats)> {
         let beta = state.beta;
         let view = q.view(layout, moments, &state.basis, beta, state.job.fold);
-        let stats = rows.all(&Ask::Bound { tree: Cow::Borrowed(&state.tree), view })?;
+        let stats = rows.all(&Ask::Bound(state.at(view)))?;
         let mut bound = stats.value.0;
         for ((node, moments), l) in q.nodes.iter().zip(&moments.nodes).zip(&layout.nodes) {
             bound += node.terms(l, moments, beta);
@@ -304,14 +303,14 @@ impl Program for Vb {
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, _: Stream) -> Result<TreeStats> {
         Ok(match ask {
             Ask::Likelihood { tree, weights, fold } => self.visit_likelihood(&self.layout(tree), weights, *fold, block, scratch),
-            Ask::Bound { tree, view } => self.visit_bound(&self.layout(tree), view, block, local, scratch),
-            Ask::Products { tree, view, vectors } => self.visit_products(&self.layout(tree), view, vectors, block, local, scratch),
+            Ask::Bound(at) => self.visit_bound(&self.layout(&at.tree), &at.view, block, local, scratch),
+            Ask::Products { at, vectors } => self.visit_products(&self.layout(&at.tree), &at.view, vectors, block, local, scratch),
             Ask::Spread { probes } => self.visit_spread(probes, block, scratch),
             Ask::Gram { fold } => self.visit_gram(*fold, block, scratch),
             Ask::Gather { each, key } => self.visit_gather(*each, *key, block, scratch),
-            Ask::Scatter { tree, view, components } => self.visit_scatter(&self.layout(tree), view, components, block, scratch),
-            Ask::Tight { tree, view, key } => self.visit_tight(&self.predicting(tree), view, *key, block, scratch)?,
-            Ask::HeldOut { tree, view } => self.visit_held_out(&self.predicting(tree), view, block, scratch),
+            Ask::Scatter { at, components } => self.visit_scatter(&self.layout(&at.tree), &at.view, components, block, scratch),
+            Ask::Tight { at, key } => self.visit_tight(&self.predicting(&at.tree), &at.view, *key, block, scratch)?,
+            Ask::HeldOut(at) => self.visit_held_out(&self.predicting(&at.tree), &at.view, block, scratch),
         })
     }
 

@@ -25,6 +25,13 @@ pub(crate) struct View<'a> {
     pub(crate) fold: Option<Fold>,
 }
 
+/// A tree and a q of its weights.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AtQ<'a> {
+    pub(crate) tree: Cow<'a, Tree>,
+    pub(crate) view: View<'a>,
+}
+
 /// What the rows are asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Ask<'a> {
@@ -37,19 +44,11 @@ pub(crate) enum Ask<'a> {
         /// Rows to leave out.
         fold: Option<Fold>,
     },
-    /// Bound, gradient and curvature at this q.
-    Bound {
-        /// The tree.
-        tree: Cow<'a, Tree>,
-        /// q.
-        view: View<'a>,
-    },
-    /// Products of the curvature at this q with one vector a unit.
+    /// Bound, gradient and curvature at a q.
+    Bound(AtQ<'a>),
+    /// Products of the curvature at a q with one vector a unit.
     Products {
-        /// The tree.
-        tree: Cow<'a, Tree>,
-        /// q.
-        view: View<'a>,
+        at: AtQ<'a>,
         /// The vectors.
         vectors: Cow<'a, [f64]>,
     },
@@ -72,29 +71,18 @@ pub(crate) enum Ask<'a> {
     },
     /// For each component, the sum of shares, of x̃ and of x̃x̃ᵀ weighted by them.
     Scatter {
-        /// The tree.
-        tree: Cow<'a, Tree>,
-        /// q.
-        view: View<'a>,
+        at: AtQ<'a>,
         /// The component of each leaf.
         components: Cow<'a, [usize]>,
     },
     /// Expected log likelihood under the exact softmax, by sampling.
     Tight {
-        /// The tree.
-        tree: Cow<'a, Tree>,
-        /// q.
-        view: View<'a>,
+        at: AtQ<'a>,
         /// Names the draws.
         key: u64,
     },
-    /// Log loss and errors of the rows of a fold, under posterior means of probabilities.
-    HeldOut {
-        /// The tree.
-        tree: Cow<'a, Tree>,
-        /// q, fitted without the fold.
-        view: View<'a>,
-    },
+    /// Log loss and errors of the rows of the fold that q was fitted without, under posterior means of probabilities.
+    HeldOut(AtQ<'a>),
 }
 
 /// What the rows report; which fields are filled in depends on the question.

@@ -160,7 +160,6 @@ mod tests {
     use crate::model::softmax::tree::{Coding, Gates, Structure};
     use crate::model::softmax::{Bound, Covariance, Settings, Task};
     use crate::run::{Rows, Typed};
-    use std::borrow::Cow;
 
     fn normals(count: usize, salt: u64) -> Vec<f64> {
         let mut rng = Stream::new(salt, 0, Purpose::Check).rng();
@@ -193,7 +192,7 @@ mod tests {
         let layout = program.predicting(&state.tree);
         let moments = q.moments(&layout, &state.basis, 1.0).unwrap();
         let view = q.view(&layout, &moments, &state.basis, 1.0, None);
-        let stats = rows.all(&Ask::Tight { tree: Cow::Borrowed(&state.tree), view, key }).unwrap();
+        let stats = rows.all(&Ask::Tight { at: state.at(view), key }).unwrap();
         (stats.value.0, stats.shares.0[0].sqrt())
     }
 
