@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `elbo` | L, a lower bound on the log evidence |
 //! | `elbo-sym` | L + ln Sym_eff: the bound of the mixture over relabelled copies of q (`symmetry.rs`), the default |
-//! | `elbo-tight` | L with the bounds of the log-sum-exp replaced by sampled expectations (`tight.rs`) |
+//! | `elbo-tight` | L with the bounds of the log-sum-exp replaced by sampled expectations (`pass/tight.rs`) |
 //! | `paper` | L − ln Sym, as published; the sign is wrong |
 //! | `bic` | ln L̂ − ½k ln N + ln Sym at the maximum of the likelihood |
 //! | `cv` | minus the mean log loss on held-out folds |

@@ -307,7 +307,7 @@ fn normalise(p: &mut [f64]) {
 mod tests {
     use super::*;
     use crate::model::softmax::layout::Shape;
-    use crate::model::softmax::tree::{Coding, Outcome, Structure};
+    use crate::model::softmax::tree::{Coding, Emission, Structure};
     use crate::model::softmax::{Bound, Covariance, Precision};
 
     const M: [f64; 3] = [0.3, -1.2, 2.0];
@@ -330,7 +330,7 @@ mod tests {
             fixed_gates: None,
             bias: None,
         };
-        let outcome = Outcome::Classes(classes);
+        let outcome = Emission::Classes(classes);
         Layout::for_prediction(&structure.tree(outcome, Coding::Full), &shape, outcome, 1)
     }
 

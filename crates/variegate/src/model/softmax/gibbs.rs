@@ -36,7 +36,7 @@ use std::f64::consts::PI;
 use super::bound::Bound;
 use super::layout::{Layout, Shape, components};
 use super::leaf::{LeafPrior, LeafStats};
-use super::tree::{Child, Coding, Outcome, Structure, Tree};
+use super::tree::{Child, Coding, Emission, Structure, Tree};
 use super::walk::Walk;
 use crate::data::Design;
 use crate::data::design::{PanelScratch, packed_len, packed_rows};
@@ -76,7 +76,7 @@ pub(crate) struct Gibbs {
 
 impl Gibbs {
     /// The sampler of a structure; `shape` says the prior of its nodes.
-    pub(crate) fn new(design: Design, structure: &Structure, outcome: Outcome, binary: Coding, shape: &Shape, leaf: LeafPrior) -> Self {
+    pub(crate) fn new(design: Design, structure: &Structure, outcome: Emission, binary: Coding, shape: &Shape, leaf: LeafPrior) -> Self {
         let tree = structure.tree(outcome, binary);
         // one unit a child: without a bound there is nothing to gain by another coding
         let shape = Shape { bound: Bound::Tilted, covariance: None, ..shape.clone() };

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::bound::{Bound, RowBound};
 use super::covariance::Covariance;
 use super::precision::{Precision, Prior};
-use super::tree::{Child, Coding, Leaf, Outcome, Structure, Tree};
+use super::tree::{Child, Coding, Emission, Leaf, Structure, Tree};
 use crate::data::design::packed_len;
 use crate::model::gated::Gated;
 
@@ -200,19 +200,19 @@ impl Shape {
 
 impl Layout {
     /// Lays out a tree over `dim` design columns.
-    pub(crate) fn new(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize) -> Self {
+    pub(crate) fn new(tree: &Tree, shape: &Shape, outcome: Emission, dim: usize) -> Self {
         Self::build(tree, shape, outcome, dim, false)
     }
 
     /// The same for predictions, which need the variances of every node of every row.
-    pub(crate) fn for_prediction(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize) -> Self {
+    pub(crate) fn for_prediction(tree: &Tree, shape: &Shape, outcome: Emission, dim: usize) -> Self {
         Self::build(tree, shape, outcome, dim, true)
     }
 
-    fn build(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize, predicting: bool) -> Self {
+    fn build(tree: &Tree, shape: &Shape, outcome: Emission, dim: usize, predicting: bool) -> Self {
         let (classes, outputs) = match outcome {
-            Outcome::Classes(classes) => (classes, 0),
-            Outcome::Real(outputs) => (0, outputs),
+            Emission::Classes(classes) => (classes, 0),
+            Emission::Real(outputs) => (0, outputs),
         };
         let mut layout = Self {
             root: tree.root,

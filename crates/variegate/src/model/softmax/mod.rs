@@ -78,7 +78,7 @@ use job::State;
 use layout::Layout;
 use policy::Policy;
 use program::Vb;
-use tree::{Outcome, Structure};
+use tree::{Emission, Structure};
 
 const NAME: &str = "softmax";
 const SCHEMA: &str = "softmax schema";
@@ -181,8 +181,8 @@ impl Schema {
         Ok((schema.classes.len(), schema.design.kept.len()))
     }
 
-    fn outcome(&self) -> Outcome {
-        if self.y_mean.is_empty() { Outcome::Classes(self.classes.len()) } else { Outcome::Real(self.y_mean.len()) }
+    fn outcome(&self) -> Emission {
+        if self.y_mean.is_empty() { Emission::Classes(self.classes.len()) } else { Emission::Real(self.y_mean.len()) }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::layout::{Layout, Shape};
 use super::leaf::LeafPrior;
 use super::policy::Search;
-use super::tree::{Coding, Outcome, Tree};
+use super::tree::{Coding, Emission, Tree};
 use crate::data::Design;
 use crate::data::split::Fold;
 use crate::run::Block;
@@ -14,7 +14,7 @@ pub(crate) struct Vb {
     /// From raw rows to design rows.
     pub(crate) design: Design,
     /// What leaves emit.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: Emission,
     /// Bound, covariance and prior of nodes.
     pub(crate) shape: Shape,
     /// Coding of nodes with two children.

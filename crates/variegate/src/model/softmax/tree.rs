@@ -59,7 +59,7 @@ pub(crate) struct Tree {
 
 /// What the leaves of a family of trees emit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Outcome {
+pub(crate) enum Emission {
     /// One of so many classes.
     Classes(usize),
     /// So many real numbers.
@@ -95,7 +95,7 @@ pub(crate) enum Structure {
 
 impl Structure {
     /// The tree, with nodes of two children in `binary` coding.
-    pub(crate) fn tree(&self, outcome: Outcome, binary: Coding) -> Tree {
+    pub(crate) fn tree(&self, outcome: Emission, binary: Coding) -> Tree {
         let gates = match self {
             Structure::Subclasses(sizes) => Gates::Subclasses(sizes.clone()),
             Structure::Experts(1) => Gates::Expert,
@@ -150,7 +150,7 @@ fn list(sizes: &[usize]) -> String {
 }
 
 impl Tree {
-    fn grow(&mut self, gates: &Gates, outcome: Outcome, binary: Coding) -> Child {
+    fn grow(&mut self, gates: &Gates, outcome: Emission, binary: Coding) -> Child {
         let coding = |asked: Option<Coding>, children: usize| if children == 2 { asked.unwrap_or(binary) } else { Coding::Full };
         match (gates, outcome) {
             (Gates::Gate { children, .. }, _) if children.len() == 1 => self.grow(&children[0], outcome, binary),
@@ -163,9 +163,9 @@ impl Tree {
                 }
                 Child::Node(number)
             }
-            (_, Outcome::Real(_)) => self.leaf(Leaf::Gaussian),
-            (Gates::Expert, Outcome::Classes(classes)) => self.emit(&vec![1; classes], binary),
-            (Gates::Subclasses(sizes), Outcome::Classes(_)) => self.emit(sizes, binary),
+            (_, Emission::Real(_)) => self.leaf(Leaf::Gaussian),
+            (Gates::Expert, Emission::Classes(classes)) => self.emit(&vec![1; classes], binary),
+            (Gates::Subclasses(sizes), Emission::Classes(_)) => self.emit(sizes, binary),
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn builders_make_the_trees_of_the_models() {
-        let two = Outcome::Classes(2);
+        let two = Emission::Classes(2);
         let softmax = Structure::Subclasses(vec![1, 1]).tree(two, Coding::Full);
         assert_eq!(softmax.nodes.len(), 1);
         assert_eq!(softmax.leaves, [Leaf::Class(0), Leaf::Class(1)]);
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(experts.nodes[2].coding, Coding::Logistic);
         assert_eq!(experts.nodes[0].children, [Child::Node(1), Child::Node(2), Child::Node(3)]);
         assert_eq!(experts.nodes[3].children, [Child::Leaf(4), Child::Leaf(5)]);
-        let one = Structure::Experts(1).tree(Outcome::Real(1), Coding::Full);
+        let one = Structure::Experts(1).tree(Emission::Real(1), Coding::Full);
         assert_eq!((one.root, one.nodes.len(), one.leaves.len()), (Child::Leaf(0), 0, 1));
         let deep = Structure::Gates(gate(vec![gate(vec![Gates::Expert]), gate(vec![Gates::Expert, Gates::Subclasses(vec![2, 1])])]));
         assert_eq!(deep.describe(), "((e) (e [2,1]))");
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn symmetries_are_counted() {
-        let two = Outcome::Classes(2);
+        let two = Emission::Classes(2);
         let count = |s: Structure, o| s.tree(o, Coding::Full).ln_symmetries().exp();
         assert!((count(Structure::Subclasses(vec![3, 2]), two) - 12.0).abs() < 1e-9);
         assert!((count(Structure::Experts(4), two) - 24.0).abs() < 1e-9);
@@ -276,7 +276,7 @@ mod tests {
         // two gates of three experts, each with two subclasses of one class: 2 · (3! · 2³)²
         let wide = Structure::Gates(gate(vec![gate(vec![Gates::Subclasses(vec![2, 1]); 3]); 2]));
         assert!((count(wide, two).ln() - 4608f64.ln()).abs() < 1e-9);
-        assert!((count(wide_real(), Outcome::Real(1)).ln() - (2.0 * 36.0f64).ln()).abs() < 1e-9);
+        assert!((count(wide_real(), Emission::Real(1)).ln() - (2.0 * 36.0f64).ln()).abs() < 1e-9);
     }
 
     fn wide_real() -> Structure {

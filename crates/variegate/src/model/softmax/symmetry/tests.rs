@@ -4,7 +4,7 @@ use super::super::check::{job, program};
 use super::super::job::{Start, State};
 use super::super::layout::Shape;
 use super::super::program::Vb;
-use super::super::tree::{Coding, Gates, Outcome, Structure};
+use super::super::tree::{Coding, Emission, Gates, Structure};
 use super::super::{Bound, CovarianceChoice, Precision, Settings};
 use super::*;
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
@@ -20,9 +20,9 @@ pub(crate) fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
         Target::Classes(classes) => {
             let mut counts = vec![0.0; classes.names.len()];
             classes.codes.iter().enumerate().for_each(|(i, c)| counts[*c as usize] += weight(i));
-            (Outcome::Classes(counts.len()), counts)
+            (Emission::Classes(counts.len()), counts)
         }
-        Target::Real { width, .. } => (Outcome::Real(*width), vec![(0..data.rows()).map(weight).sum()]),
+        Target::Real { width, .. } => (Emission::Real(*width), vec![(0..data.rows()).map(weight).sum()]),
         _ => panic!("no target"),
     };
     let design = Design::identity(data.x.cols(), false);
@@ -154,7 +154,7 @@ fn directions(rank: usize, dim: usize) -> Vec<f64> {
     q.concat()
 }
 
-fn layout_of(structure: &Structure, outcome: Outcome, binary: Coding, bound: Bound, covariance: Covariance, dim: usize) -> (Tree, Layout) {
+fn layout_of(structure: &Structure, outcome: Emission, binary: Coding, bound: Bound, covariance: Covariance, dim: usize) -> (Tree, Layout) {
     let shape = Shape {
         bound,
         covariance: Some(covariance),
@@ -229,7 +229,7 @@ fn draws_and_densities_are_those_of_the_covariance() {
         (Covariance::LowRank(4), Bound::Tilted),
     ];
     for (covariance, bound) in forms {
-        let (_, layout) = layout_of(&Structure::Subclasses(vec![1, 2]), Outcome::Classes(2), Coding::Full, bound, covariance, dim);
+        let (_, layout) = layout_of(&Structure::Subclasses(vec![1, 2]), Emission::Classes(2), Coding::Full, bound, covariance, dim);
         let node = wild(&layout.nodes[0], dim, 5);
         assert_eq!(node.covariance, covariance);
         let basis = if let Covariance::LowRank(rank) = covariance { directions(rank, dim) } else { Vec::new() };
@@ -312,7 +312,7 @@ fn the_recursion_is_the_sum_over_all_relabellings() {
     ];
     for (structure, symmetries) in &trees {
         for (covariance, bound, binary) in forms {
-            let (tree, layout) = layout_of(structure, Outcome::Classes(2), binary, bound, covariance, 2);
+            let (tree, layout) = layout_of(structure, Emission::Classes(2), binary, bound, covariance, 2);
             let all = relabellings(&tree, 0, 0);
             assert!((all.len() as f64 - symmetries).abs() < 0.5 && (tree.ln_symmetries() - symmetries.ln()).abs() < 1e-9);
             let basis = directions(1, 2);
@@ -407,7 +407,7 @@ fn copies_of_superfluous_experts_coincide() {
 fn limits_and_what_is_beyond_them() {
     let of = |sizes: &[usize], covariance: Covariance| {
         let (tree, layout) =
-            layout_of(&Structure::Subclasses(sizes.to_vec()), Outcome::Classes(2), Coding::Full, Bound::Tilted, covariance, 2);
+            layout_of(&Structure::Subclasses(sizes.to_vec()), Emission::Classes(2), Coding::Full, Bound::Tilted, covariance, 2);
         let nodes = vec![wild(&layout.nodes[0], 2, 1)];
         (ln_effective(&layout, &tree, &nodes, &[], 5).unwrap(), tree, layout, nodes)
     };

@@ -30,7 +30,7 @@ fn five(codes: &[u32], names: usize) -> Dataset<'static> {
 }
 
 fn program(settings: &Settings, children: usize, design: Design) -> Vb {
-    check::program(settings, Outcome::Classes(children), design, vec![1.0; children]).unwrap()
+    check::program(settings, Emission::Classes(children), design, vec![1.0; children]).unwrap()
 }
 
 /// The only node of a plain softmax.
@@ -57,7 +57,7 @@ fn pseudo(len: usize, salt: u64) -> Vec<f64> {
 
 /// The chain of a program over the data, in blocks of three rows, and its trace after so many sweeps or at the very top.
 fn climb<T>(program: &Vb, data: &Dataset<'_>, sweeps: usize, then: impl FnOnce(&mut Typed<'_, Vb>, &[f64]) -> T) -> T {
-    let Outcome::Classes(classes) = program.outcome else { panic!("not a classifier") };
+    let Emission::Classes(classes) = program.outcome else { panic!("not a classifier") };
     climb_tree(program, data, &Structure::Subclasses(vec![1; classes]), sweeps, then)
 }
 

@@ -77,7 +77,7 @@ fn irrelevant_subclasses_are_dropped() {
     let data = corners(40, 1.5);
     let map = settings(&[("subclasses", json!("compressive:3"))]);
     let s: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &map).unwrap();
-    let p = check::program(&s, Outcome::Classes(2), Design::identity(2, true), vec![20.0, 20.0]).unwrap();
+    let p = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![20.0, 20.0]).unwrap();
     let mut finished: Vec<State> = (1..=3)
         .map(|size| {
             let structure = Structure::Subclasses(vec![size; 2]);
@@ -227,7 +227,7 @@ fn policies_are_read_from_settings() {
     let search = |pairs: &[(&str, Value)]| -> Search {
         let map = settings(pairs);
         let s: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &map).unwrap();
-        s.search(Outcome::Classes(2)).unwrap()
+        s.search(Emission::Classes(2)).unwrap()
     };
     assert!(matches!(search(&[]).policy, Policy::All(s) if s == [Structure::Subclasses(vec![1, 1])]));
     assert!(matches!(search(&[("subclasses", json!("3"))]).policy, Policy::All(s) if s == [Structure::Subclasses(vec![3, 3])]));

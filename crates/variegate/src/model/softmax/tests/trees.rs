@@ -125,9 +125,9 @@ fn gradients_of_trees() {
                         continue;
                     }
                     let (outcome, target, counts) = if real {
-                        (Outcome::Real(2), Target::Real { width: 2, values: pseudo(rows * 2, 8) }, vec![rows as f64])
+                        (Emission::Real(2), Target::Real { width: 2, values: pseudo(rows * 2, 8) }, vec![rows as f64])
                     } else {
-                        (Outcome::Classes(2), classes(&codes, 2), vec![7.0, 7.0])
+                        (Emission::Classes(2), classes(&codes, 2), vec![7.0, 7.0])
                     };
                     let data = Dataset::new(Matrix::dense(rows, cols, x.clone())).with_target(target);
                     let s = Settings { bound, coding, ..Settings::default() };
@@ -204,7 +204,7 @@ fn one_regression_expert_is_exact() {
     let data = Dataset::new(Matrix::dense(6, 1, x)).with_target(Target::Real { width: 1, values: y });
     let with = |slope_precision| {
         let s = Settings { task: Task::Regression, noise_rate: 1.0, slope_precision, ..Settings::default() };
-        let p = check::program(&s, Outcome::Real(1), Design::identity(1, true), vec![6.0]).unwrap();
+        let p = check::program(&s, Emission::Real(1), Design::identity(1, true), vec![6.0]).unwrap();
         top_tree(&p, &data, &Structure::Experts(1))
     };
     let state = with(Some(0.5));
@@ -230,7 +230,7 @@ fn regression_trees_rise_to_a_top() {
             Structure::Gates(gate(vec![tree::Gates::Expert, gate(vec![tree::Gates::Expert; 2])])),
         ] {
             let s = Settings { task: Task::Regression, bound, covariance, ..Settings::default() };
-            let p = check::program(&s, Outcome::Real(2), Design::identity(1, true), vec![rows as f64]).unwrap();
+            let p = check::program(&s, Emission::Real(2), Design::identity(1, true), vec![rows as f64]).unwrap();
             let what = format!("{bound:?} {covariance:?} {}", structure.describe());
             rises_to_a_top(&p, &data, &structure, &what);
         }
@@ -280,7 +280,7 @@ fn the_walk_is_a_sum_over_paths() {
     }
     for real in [false, true] {
         for structure in trees() {
-            let outcome = if real { Outcome::Real(1) } else { Outcome::Classes(2) };
+            let outcome = if real { Emission::Real(1) } else { Emission::Classes(2) };
             if real && matches!(structure, Structure::Subclasses(_)) {
                 continue;
             }
