@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use variegate::model::cross_validation::{Axis, Cell};
+use variegate::select::{Axis, Cell};
 
 /// Name of the file inside the folder of a run.
 pub const FILE: &str = "cross-validation.jsonl";
@@ -162,7 +162,7 @@ fn read(file: &mut File, path: &Path) -> Result<(Option<(Header, Vec<Cell>)>, u6
 mod tests {
     use super::*;
     use serde_json::json;
-    use variegate::model::cross_validation::{Held, Outcome};
+    use variegate::select::{CellResult, Held};
 
     fn header(seed: u64) -> Header {
         let (cross_validation, variegate_version) = Header::versions();
@@ -174,12 +174,12 @@ mod tests {
 
     fn cell(fold: usize) -> Cell {
         let point = json!({ "a": 1.5 }).as_object().cloned().unwrap();
-        let outcome = if fold == 1 {
-            Outcome::Failed("why\nnot".into())
+        let result = if fold == 1 {
+            CellResult::Failed("why\nnot".into())
         } else {
-            Outcome::Scored(Held { weight: 3.0, loss: 0.1 + 0.2, error: 1.0 / 3.0 })
+            CellResult::Scored(Held { weight: 3.0, loss: 0.1 + 0.2, error: 1.0 / 3.0 })
         };
-        Cell { point, fold, seconds: 0.25, outcome }
+        Cell { point, fold, seconds: 0.25, result }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use variegate::Error;
 use variegate::data::Dataset;
 use variegate::model::Family;
-use variegate::model::cross_validation::{self as validation, Axis, Point, Table};
+use variegate::select::{Axis, Cell, Grid, Point, Table, cross_validate, points};
 use variegate_io::run_dir::RunDir;
 
 use crate::exit::{Halted, Usage};
@@ -119,7 +119,7 @@ pub fn choose(
     let mut journal = Journal::open(&Journal::beside(out)?, header, choice.seed_given, force)?;
     let header = journal.header.clone();
     let family = variegate::model::family(&header.family)?;
-    let total = validation::points(&header.grid).len() * header.folds;
+    let total = points(&header.grid).len() * header.folds;
     let known = std::mem::take(&mut journal.known);
     let mut done = known.len();
     if !quiet {
@@ -129,16 +129,16 @@ pub fn choose(
     progress::catch_signals()?;
     let bar = Share::new("cross-validation", quiet);
     let mut last = Instant::now();
-    let request = validation::Request {
+    let grid = Grid {
         family,
         settings: &header.settings,
-        grid: &header.grid,
+        axes: &header.grid,
         folds: header.folds,
         seed: header.seed,
         block_rows: header.block_rows,
         threads,
     };
-    let mut each = |cell: &validation::Cell| {
+    let mut each = |cell: &Cell| {
         journal.keep(cell).map_err(|e| Error::Storage(e.into()))?;
         done += 1;
         bar.at("fits", done as f64 / total as f64);
@@ -148,7 +148,7 @@ pub fn choose(
         }
         Ok(())
     };
-    let cells = validation::cross_validate(&request, data, known, &mut each, &progress::stopping)?;
+    let cells = cross_validate(&grid, data, known, &mut each, &progress::stopping)?;
     drop(bar);
     if cells.len() < total {
         let text =
@@ -171,7 +171,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    fn new(header: &Header, cells: &[validation::Cell]) -> Self {
+    fn new(header: &Header, cells: &[Cell]) -> Self {
         Self { real: header.real, folds: header.folds, table: Table::of(&header.grid, header.folds, cells) }
     }
 
@@ -247,7 +247,7 @@ fn shown(point: &Map<String, Value>) -> String {
 /// The model of the first point that makes sense: it tells how the data are to be read. None makes sense: why the first does not.
 pub fn first_model(choice: &Choice, family: &dyn Family, given: &Map<String, Value>) -> Result<Box<dyn variegate::model::Model>> {
     let mut first = None;
-    for point in validation::points(&choice.grid) {
+    for point in points(&choice.grid) {
         let mut settings = given.clone();
         settings.extend(point);
         match family.configure(&settings) {

@@ -16,6 +16,7 @@ pub mod model;
 pub mod prior;
 pub mod run;
 pub mod score;
+pub mod select;
 pub mod special;
 
 pub use error::{Error, Result};

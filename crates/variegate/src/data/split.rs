@@ -1,8 +1,10 @@
 //! Dealing rows to a training and a test side, or to K folds.
 
 use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
 
 use super::DataError;
+use crate::run::{GOLDEN, scatter_bits};
 
 /// Two disjoint sets of rows that together are all rows, each ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,28 @@ pub fn folds<R: Rng + ?Sized>(rows: usize, k: usize, strata: Option<&[u32]>, rng
         fold[i] = at % k;
     }
     Ok((0..k).map(|f| Split::by(&fold.iter().map(|&g| g == f).collect::<Vec<_>>())).collect())
+}
+
+/// One of several parts of the rows, dealt by a hash of their numbers: parts are even only about, but a block can tell alone
+/// which of its rows belong to one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fold {
+    /// Which part.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+impl Fold {
+    /// All parts.
+    pub fn all(of: u32) -> impl Iterator<Item = Self> {
+        (0..of).map(move |index| Self { index, of })
+    }
+
+    /// Whether a row belongs to this part.
+    pub fn holds(self, row: u64) -> bool {
+        scatter_bits(row.wrapping_add(GOLDEN)) % u64::from(self.of) == u64::from(self.index)
+    }
 }
 
 impl Split {
@@ -118,6 +142,15 @@ mod tests {
             s.test.iter().for_each(|&i| seen[i] += 1);
         }
         assert_eq!(seen, [1; 47]);
+    }
+
+    /// Every row is in one part, parts are about even, and the deal is the one that it was.
+    #[test]
+    fn parts_by_number_cover_the_rows() {
+        let of: Vec<u32> = (0..1000).map(|row| Fold::all(5).find(|f| f.holds(row)).unwrap().index).collect();
+        assert!((0..1000).all(|row| Fold::all(5).filter(|f| f.holds(row)).count() == 1));
+        assert!((0..5).all(|index| (160..240).contains(&of.iter().filter(|f| **f == index).count())));
+        assert_eq!(of[..8], [0, 0, 0, 3, 3, 3, 2, 2]);
     }
 
     #[test]

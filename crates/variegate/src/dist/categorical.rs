@@ -50,6 +50,24 @@ pub fn draw_from_ln_weights<R: Rng + ?Sized>(ln_weights: &mut [f64], rng: &mut R
     Ok(pick(ln_weights, rng))
 }
 
+/// One draw by shares that sum to one up to rounding, which are asked for one after the other and only as far as needed; never one
+/// of share 0.
+#[inline]
+pub fn draw_from_shares<R: Rng + ?Sized>(shares: impl IntoIterator<Item = f64>, rng: &mut R) -> usize {
+    let mut left = uniform(rng);
+    let mut last = 0;
+    for (i, share) in shares.into_iter().enumerate() {
+        if share > 0.0 {
+            last = i;
+            left -= share;
+            if left < 0.0 {
+                break;
+            }
+        }
+    }
+    last
+}
+
 impl Categorical {
     /// At least one log-weight above `-inf`; none NaN or `+inf`.
     pub fn new(ln_weights: &[f64]) -> Result<Self, ParamError> {
@@ -123,6 +141,19 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(categorical.sample(&mut one), draw_from_ln_weights(&mut ln_weights.clone(), &mut other).unwrap());
         }
+    }
+
+    #[test]
+    fn shares_are_drawn_as_often_as_they_say() {
+        let shares = [0.2, 0.0, 0.5, 0.3, 0.0];
+        let (mut rng, n) = (rng(6), 100_000);
+        let mut counts = [0.0; 5];
+        (0..n).for_each(|_| counts[draw_from_shares(shares, &mut rng)] += 1.0);
+        for (count, p) in counts.iter().zip(shares) {
+            assert!((count - f64::from(n) * p).abs() <= 4.5 * (f64::from(n) * p * (1.0 - p)).sqrt(), "{counts:?}");
+        }
+        // shares that rounding left short of one: the last that has any
+        assert!((0..1000).all(|_| draw_from_shares([0.0, 1e-300, 0.0], &mut rng) == 1));
     }
 
     #[test]

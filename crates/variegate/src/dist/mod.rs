@@ -25,7 +25,7 @@ mod von_mises_fisher_sphere;
 pub(crate) mod testing;
 
 pub use beta::Beta;
-pub use categorical::{Categorical, draw_from_ln_weights};
+pub use categorical::{Categorical, draw_from_ln_weights, draw_from_shares};
 pub use chinese_restaurant::TableCount;
 pub(crate) use concentration::inverse_mean;
 pub use concentration::{Concentration, ln_surface};

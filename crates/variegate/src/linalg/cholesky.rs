@@ -78,6 +78,17 @@ impl Cholesky {
         Err(NotPositiveDefinite { dim })
     }
 
+    /// As [`Cholesky::with_jitter`], for the rows of a lower triangle one after the other.
+    pub fn of_packed(dim: usize, packed: &[f64]) -> Result<Self, NotPositiveDefinite> {
+        let mut lower = vec![0.0; dim * dim];
+        let mut at = 0;
+        for i in 0..dim {
+            lower[i * dim..=i * dim + i].copy_from_slice(&packed[at..=at + i]);
+            at += i + 1;
+        }
+        Ok(Self::with_jitter(dim, &lower)?.0)
+    }
+
     /// Number of rows.
     pub fn dim(&self) -> usize {
         self.dim

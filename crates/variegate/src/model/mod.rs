@@ -3,7 +3,6 @@
 //! The way of a fit: a [`Family`] turns settings into a [`Model`]; the model looks at the data and becomes a [`Fit`] (a program and the
 //! schema of its data); the driver runs it; the fit turns what was kept into a [`Posterior`]. Each step has one place for its errors.
 
-pub mod cross_validation;
 pub mod experts;
 pub mod factors;
 mod fit;

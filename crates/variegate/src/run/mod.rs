@@ -24,6 +24,7 @@ pub use merge::{List, Merge, Sum};
 pub use program::{Program, Report, Rows, Shape, Tick, Which, default_block_rows};
 pub use state::StateError;
 pub use storage::{Kept, Memory, Piece, Storage};
+pub(crate) use stream::{GOLDEN, scatter_bits};
 pub use stream::{Philox, Purpose, Stream, open01};
 pub use survey::{shape_of, survey};
 pub use threads::Threads;

@@ -176,6 +176,17 @@ pub fn open01<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     (((rng.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)).min(1.0 - 0.5 * f64::EPSILON)
 }
 
+/// The finaliser of splitmix64: a bijection of words that sends neighbours to unrelated ones. For choices by number that need no stream.
+#[inline]
+pub(crate) fn scatter_bits(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The golden ratio in 64 bits, by which splitmix64 steps on.
+pub(crate) const GOLDEN: u64 = WEYL[0];
+
 #[cfg(test)]
 mod tests {
     use super::*;

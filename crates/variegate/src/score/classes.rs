@@ -16,23 +16,22 @@ pub struct ClassScore {
     pub brier: f64,
 }
 
+impl ClassScore {
+    /// The score of probabilities where this class is true; `None` is a class that none of them is of.
+    pub fn of(p: &[f64], class: Option<usize>) -> Self {
+        let known = class.map_or(0.0, |c| p[c]);
+        let square: f64 = p.iter().map(|p| p * p).sum();
+        // the first of equals
+        let best = p.iter().enumerate().fold(0, |best, (c, v)| if *v > p[best] { c } else { best });
+        Self { right: class == Some(best), log_loss: -known.max(f64::MIN_POSITIVE).ln(), brier: (square - 2.0 * known + 1.0).max(0.0) }
+    }
+}
+
 /// Scores of each row. `classes` are the names of the predicted classes; the truth may name others, which have probability 0.
 pub fn score_classes(predicted: &ClassProbabilities, classes: &[String], truth: &Classes) -> Vec<ClassScore> {
     let place: Vec<Option<usize>> = truth.names.iter().map(|name| classes.iter().position(|c| c == name)).collect();
-    let width = classes.len();
-    let best = predicted.best(width);
-    let rows = predicted.probability.chunks_exact(width).zip(best).zip(&truth.codes);
-    rows.map(|((p, best), &code)| {
-        let class = place.get(code as usize).copied().flatten();
-        let known = class.map_or(0.0, |c| p[c]);
-        let square: f64 = p.iter().map(|p| p * p).sum();
-        ClassScore {
-            right: class == Some(best),
-            log_loss: -known.max(f64::MIN_POSITIVE).ln(),
-            brier: (square - 2.0 * known + 1.0).max(0.0),
-        }
-    })
-    .collect()
+    let rows = predicted.probability.chunks_exact(classes.len()).zip(&truth.codes);
+    rows.map(|(p, &code)| ClassScore::of(p, place.get(code as usize).copied().flatten())).collect()
 }
 
 /// Scores of some rows together.

@@ -3,7 +3,7 @@
 //! Inside [`crate::linalg::wide`] loops over lanes become vector instructions. No lane looks at another, so that a row gives the same
 //! bits alone and in any company.
 
-use super::branchless::exp;
+use super::branchless::{exp, ln_1p};
 
 /// Rows of a group.
 pub(crate) const LANES: usize = 16;
@@ -34,4 +34,31 @@ pub(crate) fn exponentials(z: &mut [Lane]) -> (Lane, Lane) {
         sum = each(|l| sum[l] + z[l]);
     }
     (top, sum)
+}
+
+/// Whether any lane is open (has 1, not 0).
+pub(crate) fn any(open: &Lane) -> bool {
+    open.iter().any(|o| *o > 0.0)
+}
+
+/// The larger, or NaN where `b` is.
+#[inline(always)]
+pub(crate) fn larger(a: f64, b: f64) -> f64 {
+    if b <= a { a } else { b }
+}
+
+/// Logits become probabilities; returns their log-sum-exp, NaN where one of them is not finite.
+#[inline(always)]
+pub(crate) fn softmax(z: &mut [Lane]) -> Lane {
+    let (top, sum) = exponentials(z);
+    let scale = each(|l| 1.0 / sum[l]);
+    for z in z.iter_mut() {
+        *z = each(|l| z[l] * scale[l]);
+    }
+    each(|l| {
+        // at least 1, from the largest logit
+        let finite = sum[l] < f64::INFINITY;
+        let ln = top[l] + ln_1p(if finite { sum[l] - 1.0 } else { 0.0 });
+        if finite { ln } else { f64::NAN }
+    })
 }

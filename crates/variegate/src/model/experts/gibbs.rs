@@ -30,12 +30,12 @@ use super::settings::Hyper;
 use super::shape::Shape;
 use super::starts;
 use crate::data::{Design, Survey};
-use crate::dist::PolyaGamma;
+use crate::dist::{PolyaGamma, draw_from_shares};
 use crate::linalg::wide;
 use crate::model::gated::ln_mixture;
 use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Coupled;
-use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
+use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick};
 use crate::special::log_sum_exp;
 use crate::{Error, Result, merge_fields};
 use rand_distr::Distribution;
@@ -204,7 +204,7 @@ impl Gibbs {
                 return Err(too_large(block, i));
             }
             for _ in 0..weight as u64 {
-                let k = pick(joint, mixture.total, rng);
+                let k = draw_from_shares(joint.iter().map(|ln| (ln - mixture.total).exp()), rng);
                 local.labels.push(k as u32);
                 match trials[k].last_mut() {
                     Some(count) if behind[k].last() == Some(&(i as u32)) => *count += 1,
@@ -298,23 +298,6 @@ fn polya_gamma(b: u32, c: f64, rng: &mut Philox) -> Option<f64> {
         return None;
     }
     if b == 1 { Some(PolyaGamma::draw_1(c, rng)) } else { PolyaGamma::new(b, c).ok().map(|distribution| distribution.sample(rng)) }
-}
-
-/// Draws a label from log weights whose log sum is given.
-fn pick(ln_weights: &[f64], ln_total: f64, rng: &mut Philox) -> usize {
-    let mut left = open01(rng);
-    let mut last = 0;
-    for (k, ln) in ln_weights.iter().enumerate() {
-        let share = (ln - ln_total).exp();
-        if share > 0.0 {
-            last = k;
-            left -= share;
-            if left < 0.0 {
-                break;
-            }
-        }
-    }
-    last
 }
 
 fn too_large(block: &Block<'_>, row: usize) -> Error {

@@ -9,15 +9,16 @@
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
+use super::factors::Factors;
+use super::job::{Job, Role, SEARCH_ITERATIONS, Standing, Start, State};
 use super::map::Objective;
-use super::search::Policy;
+use super::policy::Policy;
+use super::program::Vb;
 use super::settings::{Settings, Task};
 use super::simulate::{self, draw_truth};
-use super::starts::Start;
 use super::structure::Sizes;
-use super::tree::{Coding, Gates, Outcome, Structure};
-use super::vb::{Factors, Job, Role, SEARCH_ITERATIONS, Standing, State};
-use super::{Ascent, Bound, Precision, Schema, Vb};
+use super::tree::{Coding, Emission, Gates, Structure};
+use super::{Ascent, Bound, Precision, Schema};
 use crate::Result;
 use crate::check::{CheckReport, Comparison, Progress};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
@@ -55,7 +56,7 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
     for number in 0..data_sets {
         let stream = Stream::new(seed, 0, Purpose::Check).item(number);
         let plain = Structure::Subclasses(vec![1, 1]);
-        one(&tiny, &plain, Outcome::Classes(2), Design::identity(1, false), stream.block(0), &mut seen)?;
+        one(&tiny, &plain, Emission::Classes(2), Design::identity(1, false), stream.block(0), &mut seen)?;
         one(settings, &structure, outcome, Design::identity(2, true), stream.block(1), &mut seen)?;
         progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
     }
@@ -96,7 +97,7 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
 }
 
 /// The structure that is checked: the one that is set, or a small one where it is to be searched for.
-pub(super) fn structure(settings: &Settings) -> Result<(Structure, Outcome)> {
+pub(super) fn structure(settings: &Settings) -> Result<(Structure, Emission)> {
     let lists = |gates: &Gates| -> Option<usize> {
         fn first(gates: &Gates) -> Option<usize> {
             match gates {
@@ -116,23 +117,23 @@ pub(super) fn structure(settings: &Settings) -> Result<(Structure, Outcome)> {
         (_, Some(value)) => value.read().as_ref().and_then(lists).unwrap_or(3),
         _ => 3,
     };
-    let outcome = if settings.task == Task::Regression { Outcome::Real(1) } else { Outcome::Classes(if binary { 2 } else { classes }) };
+    let outcome = if settings.task == Task::Regression { Emission::Real(1) } else { Emission::Classes(if binary { 2 } else { classes }) };
     let policy = settings.search(outcome)?.policy;
     let structure = match (policy, outcome) {
         (Policy::All(structures), _) if structures.len() == 1 => structures[0].clone(),
         (Policy::GreedyExperts { .. }, _) => Structure::Experts(2),
-        (_, Outcome::Classes(2)) if binary => Structure::Subclasses(vec![1, 1]),
-        (_, Outcome::Classes(classes)) => Structure::Subclasses((0..classes).map(|c| 1 + usize::from(c == 0)).collect()),
-        (_, Outcome::Real(_)) => Structure::Experts(2),
+        (_, Emission::Classes(2)) if binary => Structure::Subclasses(vec![1, 1]),
+        (_, Emission::Classes(classes)) => Structure::Subclasses((0..classes).map(|c| 1 + usize::from(c == 0)).collect()),
+        (_, Emission::Real(_)) => Structure::Experts(2),
     };
     Ok((structure, outcome))
 }
 
 /// A program over data of its own, without standardisation.
-pub(super) fn program(settings: &Settings, outcome: Outcome, design: Design, counts: Vec<f64>) -> Result<Vb> {
+pub(super) fn program(settings: &Settings, outcome: Emission, design: Design, counts: Vec<f64>) -> Result<Vb> {
     let (classes, outputs) = match outcome {
-        Outcome::Classes(classes) => (classes, 0),
-        Outcome::Real(outputs) => (0, outputs),
+        Emission::Classes(classes) => (classes, 0),
+        Emission::Real(outputs) => (0, outputs),
     };
     let schema = Schema {
         columns: Vec::new(),
@@ -160,7 +161,7 @@ pub(super) fn job(structure: &Structure, sweeps: u64) -> Job {
     }
 }
 
-fn one(settings: &Settings, structure: &Structure, outcome: Outcome, design: Design, stream: Stream, seen: &mut Seen) -> Result<()> {
+fn one(settings: &Settings, structure: &Structure, outcome: Emission, design: Design, stream: Stream, seen: &mut Seen) -> Result<()> {
     let mut rng = stream.rng();
     let columns = design.kept.len();
     let x: Vec<f64> = (0..ROWS * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
@@ -168,13 +169,13 @@ fn one(settings: &Settings, structure: &Structure, outcome: Outcome, design: Des
     let rows = x.chunks_exact(columns).map(|row| if design.intercept { [row, &[1.0]].concat() } else { row.to_vec() });
     let mut evidence = None;
     let (target, counts) = match outcome {
-        Outcome::Classes(classes) => {
+        Emission::Classes(classes) => {
             let codes: Vec<u32> = rows.map(|row| truth.class(&row, &mut rng)).collect();
             evidence = (design.dim() == 1).then(|| log_evidence(settings, &x, &codes));
             let counts = (0..classes as u32).map(|c| codes.iter().filter(|k| **k == c).count() as f64).collect();
             (Target::Classes(Classes { codes, names: (0..classes).map(|c| c.to_string()).collect() }), counts)
         }
-        Outcome::Real(_) => {
+        Emission::Real(_) => {
             let slope = |row: Vec<f64>| {
                 let leaf = truth.leaf(&row, &mut rng);
                 let z: f64 = StandardNormal.sample(&mut rng);
@@ -208,7 +209,7 @@ fn one(settings: &Settings, structure: &Structure, outcome: Outcome, design: Des
             }
         }
     }
-    let at: Vec<f64> = super::search::moves::parameters(&program, &top).iter().map(|m| 0.5 * m.clamp(-5.0, 5.0) + 0.1).collect();
+    let at: Vec<f64> = top.parameters(&program).iter().map(|m| 0.5 * m.clamp(-5.0, 5.0) + 0.1).collect();
     let objective = Objective { program: &program, tree: &top.tree, fold: None, penalty: program.map_penalty };
     let mut gradient = vec![0.0; at.len()];
     objective.value(chain.rows(), &at, &mut gradient)?;

@@ -11,19 +11,19 @@ use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
 use super::bound::RowBound;
+use super::bound::tilted::{self, Spread, softmax};
 use super::layout::{Layout, NodeLayout};
-use super::tilted::{self, Spread, softmax};
 use super::tree::{Child, Leaf};
 use crate::data::design::packed_len;
 use crate::run::{Purpose, Stream};
 use crate::special::{ln_sigmoid, log_sum_exp};
 
 /// Pairs of antithetic draws.
-pub const PAIRS: usize = 256;
+pub(crate) const PAIRS: usize = 256;
 
 /// How the posterior of the weights is averaged over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub(crate) enum Method {
     /// By a closed form.
     Probit,
     /// Over draws.
@@ -34,7 +34,7 @@ pub enum Method {
 
 impl Method {
     /// The method of a word.
-    pub fn of(word: &str) -> Self {
+    pub(crate) fn of(word: &str) -> Self {
         match word {
             "mc" => Method::MonteCarlo,
             "map" => Method::Map,
@@ -53,7 +53,7 @@ fn covariance(v: Spread<'_>, i: usize, j: usize) -> f64 {
 
 /// Covariance of the logits of a node from the forms of a row. Only differences of logits matter, so the one variance of a difference
 /// may as well be that of the first logit, and contrasts of equal variance are independent logits of that variance.
-pub fn spread_of<'a>(node: &NodeLayout, v: &'a mut [f64], buffer: &'a mut Vec<f64>) -> Spread<'a> {
+pub(crate) fn spread_of<'a>(node: &NodeLayout, v: &'a mut [f64], buffer: &'a mut Vec<f64>) -> Spread<'a> {
     if node.bound == RowBound::TiltedJoint {
         (0..node.width()).for_each(|c| v[packed_len(c) + c] = v[packed_len(c) + c].max(0.0));
         return Spread::Joint(v);
@@ -70,7 +70,7 @@ pub fn spread_of<'a>(node: &NodeLayout, v: &'a mut [f64], buffer: &'a mut Vec<f6
 
 /// The deterministic approximation.
 #[derive(Debug, Default)]
-pub struct Probit {
+pub(crate) struct Probit {
     solver: tilted::Solver,
     u: Vec<f64>,
     vu: Vec<f64>,
@@ -79,7 +79,7 @@ pub struct Probit {
 
 impl Probit {
     /// Fills in the probabilities of the children.
-    pub fn expect(&mut self, m: &[f64], v: Spread<'_>, out: &mut [f64]) {
+    pub(crate) fn expect(&mut self, m: &[f64], v: Spread<'_>, out: &mut [f64]) {
         let squash = |s: f64| (1.0 + PI / 8.0 * s.max(0.0)).sqrt();
         match m.len() {
             2 => {
@@ -117,7 +117,7 @@ impl Probit {
 
 /// A factor F of the covariance of logits, V = FFᵀ: standard deviations, or packed and lower triangular. Directions without variance
 /// get none.
-pub fn factorise(v: Spread<'_>, f: &mut Vec<f64>) {
+pub(crate) fn factorise(v: Spread<'_>, f: &mut Vec<f64>) {
     f.clear();
     match v {
         Spread::Child(v) => f.extend(v.iter().map(|v| v.max(0.0).sqrt())),
@@ -141,7 +141,7 @@ pub fn factorise(v: Spread<'_>, f: &mut Vec<f64>) {
 }
 
 /// out = F e for a factor of [`factorise`].
-pub fn shift(factor: &[f64], e: &[f64], out: &mut [f64]) {
+pub(crate) fn shift(factor: &[f64], e: &[f64], out: &mut [f64]) {
     if factor.len() == e.len() {
         out.iter_mut().zip(factor).zip(e).for_each(|((o, f), e)| *o = f * e);
         return;
@@ -153,7 +153,7 @@ pub fn shift(factor: &[f64], e: &[f64], out: &mut [f64]) {
 
 /// What a tree expects of a row.
 #[derive(Debug, Default)]
-pub struct TreeExpect {
+pub(crate) struct TreeExpect {
     probit: Probit,
     buffer: Vec<f64>,
     /// Logits at their means.
@@ -171,7 +171,7 @@ pub struct TreeExpect {
 
 impl TreeExpect {
     /// For a layout; draws are named by the key of the fit and their number, and rows have no part in it.
-    pub fn new(layout: &Layout, method: Method, key: u64) -> Self {
+    pub(crate) fn new(layout: &Layout, method: Method, key: u64) -> Self {
         let stream = Stream::new(key, 0, Purpose::Predict);
         let draws = if method == Method::MonteCarlo { PAIRS } else { 0 };
         let normals = (0..draws)
@@ -211,7 +211,7 @@ impl TreeExpect {
     }
 
     /// Expected probability of each leaf, from the means of units and the forms of a row.
-    pub fn leaves(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64]) -> &[f64] {
+    pub(crate) fn leaves(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64]) -> &[f64] {
         if method == Method::MonteCarlo {
             let mut sums = vec![0.0; layout.leaves.len()];
             self.draws(layout, m, v, |leaf| sums.iter_mut().zip(leaf).for_each(|(s, p)| *s += p));
@@ -220,14 +220,14 @@ impl TreeExpect {
             return &self.leaf;
         }
         for node in &layout.nodes {
-            let logits = node.first_logit..node.first_logit + node.width();
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits.clone()]);
+            let logits = node.at_logits();
+            node.logits_of(&m[node.at_units()], &mut self.z[logits.clone()]);
             let (z, p) = (&self.z[logits.clone()], &mut self.p[logits]);
             if method == Method::Map {
                 p.copy_from_slice(z);
                 softmax(p);
             } else {
-                let spread = spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer);
+                let spread = spread_of(node, &mut v[node.at_forms()], &mut self.buffer);
                 self.probit.expect(z, spread, p);
             }
         }
@@ -236,17 +236,17 @@ impl TreeExpect {
     }
 
     /// Calls `f` with the leaf probabilities of every draw.
-    pub fn draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], mut f: impl FnMut(&[f64])) {
+    pub(crate) fn draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], mut f: impl FnMut(&[f64])) {
         for (number, node) in layout.nodes.iter().enumerate() {
-            let logits = node.first_logit..node.first_logit + node.width();
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits]);
-            let spread = spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer);
+            let logits = node.at_logits();
+            node.logits_of(&m[node.at_units()], &mut self.z[logits]);
+            let spread = spread_of(node, &mut v[node.at_forms()], &mut self.buffer);
             factorise(spread, &mut self.factors[number]);
         }
         for draw in 0..self.normals.len() / layout.logits.max(1) {
             let normals = &self.normals[draw * layout.logits..(draw + 1) * layout.logits];
             for (node, factor) in layout.nodes.iter().zip(&self.factors) {
-                let logits = node.first_logit..node.first_logit + node.width();
+                let logits = node.at_logits();
                 shift(factor, &normals[logits.clone()], &mut self.shifted[logits]);
             }
             for sign in [1.0, -1.0] {
@@ -254,7 +254,7 @@ impl TreeExpect {
                     *o = z + sign * d;
                 }
                 for node in &layout.nodes {
-                    softmax(&mut self.moved[node.first_logit..node.first_logit + node.width()]);
+                    softmax(&mut self.moved[node.at_logits()]);
                 }
                 Self::descend(layout, &self.moved, &mut self.reach, &mut self.leaf);
                 f(&self.leaf);
@@ -266,7 +266,7 @@ impl TreeExpect {
     }
 
     /// Expected probability of each class and, for `mc`, its posterior standard deviation.
-    pub fn classes(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64], mean: &mut [f64], deviation: &mut [f64]) {
+    pub(crate) fn classes(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64], mean: &mut [f64], deviation: &mut [f64]) {
         let add = |leaf: &[f64], out: &mut [f64]| {
             out.fill(0.0);
             for (p, emitted) in leaf.iter().zip(&layout.leaves) {
@@ -307,7 +307,7 @@ fn normalise(p: &mut [f64]) {
 mod tests {
     use super::*;
     use crate::model::softmax::layout::Shape;
-    use crate::model::softmax::tree::{Coding, Outcome, Structure};
+    use crate::model::softmax::tree::{Coding, Emission, Structure};
     use crate::model::softmax::{Bound, Covariance, Precision};
 
     const M: [f64; 3] = [0.3, -1.2, 2.0];
@@ -330,7 +330,7 @@ mod tests {
             fixed_gates: None,
             bias: None,
         };
-        let outcome = Outcome::Classes(classes);
+        let outcome = Emission::Classes(classes);
         Layout::for_prediction(&structure.tree(outcome, Coding::Full), &shape, outcome, 1)
     }
 

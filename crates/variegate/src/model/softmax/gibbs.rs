@@ -34,16 +34,15 @@ use std::borrow::Cow;
 use std::f64::consts::PI;
 
 use super::bound::Bound;
-use super::layout::{Layout, NodeLayout, Shape};
+use super::layout::{Layout, Shape, components};
 use super::leaf::{LeafPrior, LeafStats};
-use super::score::components;
-use super::tree::{Child, Coding, Outcome, Structure, Tree};
+use super::tree::{Child, Coding, Emission, Structure, Tree};
 use super::walk::Walk;
 use crate::data::Design;
 use crate::data::design::{PanelScratch, packed_len, packed_rows};
-use crate::dist::{Gamma, PolyaGamma};
+use crate::dist::{Gamma, PolyaGamma, draw_from_shares};
 use crate::linalg::dot;
-use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
+use crate::run::{Block, Draws, Program, Report, Rows, Stream, Sum, Tick};
 use crate::special::log_sum_exp;
 use crate::{Error, Result, merge_fields};
 
@@ -54,21 +53,21 @@ const LARGEST: f64 = 1e150;
 
 /// The sampler of one tree.
 #[derive(Debug, Clone)]
-pub struct Gibbs {
+pub(crate) struct Gibbs {
     /// From raw rows to design rows.
-    pub design: Design,
+    pub(crate) design: Design,
     /// The tree.
-    pub tree: Tree,
+    pub(crate) tree: Tree,
     /// The tree in vectors, with the priors of its nodes.
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     /// Prior of Gaussian leaves.
-    pub leaf: LeafPrior,
+    pub(crate) leaf: LeafPrior,
     /// Mean of each real outcome.
-    pub y_mean: Vec<f64>,
+    pub(crate) y_mean: Vec<f64>,
     /// Standard deviation of each real outcome.
-    pub y_scale: Vec<f64>,
+    pub(crate) y_scale: Vec<f64>,
     /// Component (subclass, expert, leaf) that each leaf belongs to, and their number.
-    pub components: (Vec<usize>, usize),
+    pub(crate) components: (Vec<usize>, usize),
     /// Shape and rate of the prior of precisions.
     gamma: (f64, f64),
     /// For each leaf and node, the place of the child that leads to the leaf.
@@ -77,7 +76,7 @@ pub struct Gibbs {
 
 impl Gibbs {
     /// The sampler of a structure; `shape` says the prior of its nodes.
-    pub fn new(design: Design, structure: &Structure, outcome: Outcome, binary: Coding, shape: &Shape, leaf: LeafPrior) -> Self {
+    pub(crate) fn new(design: Design, structure: &Structure, outcome: Emission, binary: Coding, shape: &Shape, leaf: LeafPrior) -> Self {
         let tree = structure.tree(outcome, binary);
         // one unit a child: without a bound there is nothing to gain by another coding
         let shape = Shape { bound: Bound::Tilted, covariance: None, ..shape.clone() };
@@ -113,7 +112,7 @@ impl Gibbs {
         for node in &layout.nodes {
             let (own, rest) = alpha.split_at(node.prior.groups());
             alpha = rest;
-            sum += node.prior.ln_density(own, &point.vectors[places(node, dim)]);
+            sum += node.prior.ln_density(own, &point.vectors[node.at_weights(dim)]);
         }
         let gamma = |(shape, rate): (f64, f64), x: f64| Gamma::new(shape, rate).map_or(f64::NAN, |g| g.ln_pdf(x));
         for leaf in 0..layout.gaussians() {
@@ -135,8 +134,8 @@ impl Gibbs {
     fn ready(&self, m: &[f64], noise: &[f64], outcome: impl Fn(usize) -> f64, residual: &mut [f64], walk: &mut Walk) {
         let layout = &self.layout;
         for (v, node) in layout.nodes.iter().enumerate() {
-            let z = &mut walk.z[node.first_logit..node.first_logit + node.width()];
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], z);
+            let z = &mut walk.z[node.at_logits()];
+            node.logits_of(&m[node.at_units()], z);
             walk.phi[v] = log_sum_exp(z);
         }
         let outputs = layout.outputs;
@@ -152,51 +151,46 @@ impl Gibbs {
     }
 }
 
-/// Place of the units of a node among all vectors.
-fn places(node: &NodeLayout, dim: usize) -> std::ops::Range<usize> {
-    node.first_unit * dim..(node.first_unit + node.units) * dim
-}
-
 /// All parameters of a tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub(crate) struct Point {
     /// Units of all nodes, then η of each Gaussian leaf and output, one a row.
-    pub vectors: Vec<f64>,
+    pub(crate) vectors: Vec<f64>,
     /// α of each group, node after node.
-    pub alpha: Vec<f64>,
+    pub(crate) alpha: Vec<f64>,
     /// τ of each Gaussian leaf and output.
-    pub noise: Vec<f64>,
+    pub(crate) noise: Vec<f64>,
     /// κ of each Gaussian leaf.
-    pub slope: Vec<f64>,
+    pub(crate) slope: Vec<f64>,
 }
 
 /// State of the sampler between sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(crate) struct State {
     /// The parameters now.
-    pub now: Point,
+    pub(crate) now: Point,
     /// Those that the last sweep started from: what follows belongs to them, and they are what is kept as a draw.
-    pub visited: Point,
+    pub(crate) visited: Point,
     /// Log joint density of parameters and outcomes, paths summed out.
-    pub log_joint: f64,
+    pub(crate) log_joint: f64,
     /// Log likelihood, in the user's units of real outcomes.
-    pub log_likelihood: f64,
+    pub(crate) log_likelihood: f64,
     /// Expected share of each component in the rows.
-    pub shares: Vec<f64>,
+    pub(crate) shares: Vec<f64>,
     /// Components that some row's path led to.
-    pub used: u32,
+    pub(crate) used: u32,
 }
 
 impl State {
     /// A state at this point, not yet visited.
-    pub fn at(point: Point) -> Self {
+    pub(crate) fn at(point: Point) -> Self {
         Self { visited: point.clone(), now: point, log_joint: f64::NAN, log_likelihood: f64::NAN, shares: Vec::new(), used: 0 }
     }
 }
 
 /// What the rows are told.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ask<'a> {
+pub(crate) struct Ask<'a> {
     /// All vectors.
     vectors: Cow<'a, [f64]>,
     /// τ of each Gaussian leaf and output.
@@ -207,7 +201,7 @@ pub struct Ask<'a> {
 
 /// What the rows report.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// Σ ω x̃x̃ᵀ of each node that takes part, then Σ x̃x̃ᵀ over the rows of each Gaussian leaf; packed.
     grams: Sum<Vec<f64>>,
     /// Σ (n_i − n/2 + ωC) x̃ of each node, then Σ e x̃ of each Gaussian leaf and output, e the residual at the old η.
@@ -225,7 +219,7 @@ merge_fields!(Stats, grams, linear, log_likelihood, shares, counts, squares);
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     panel: PanelScratch,
     m: Vec<f64>,
     grams: Vec<f64>,
@@ -233,20 +227,6 @@ pub struct Scratch {
     residual: Vec<f64>,
     tally: Vec<f64>,
     walk: Walk,
-}
-
-/// Draws one of the shares, which sum to one.
-fn pick(shares: &[f64], rng: &mut Philox) -> u32 {
-    let mut left = open01(rng);
-    let mut last = 0;
-    for (at, share) in shares.iter().enumerate().filter(|(_, s)| **s > 0.0) {
-        last = at;
-        left -= share;
-        if left < 0.0 {
-            break;
-        }
-    }
-    last as u32
 }
 
 impl Program for Gibbs {
@@ -387,7 +367,7 @@ impl Program for Gibbs {
                     walk.down(layout, class, 1.0);
                     stats.log_likelihood.0 += trials as f64 * (value - ln_scale);
                     stats.shares.0.iter_mut().zip(&walk.leaf).for_each(|(s, share)| *s += trials as f64 * share);
-                    local.extend((0..trials).map(|_| pick(&walk.leaf, &mut rng)));
+                    local.extend((0..trials).map(|_| draw_from_shares(walk.leaf.iter().copied(), &mut rng) as u32));
                 }
                 tally.fill(0.0);
                 local[trial..trial + trials].iter().for_each(|leaf| tally[*leaf as usize] += 1.0);
@@ -401,7 +381,7 @@ impl Program for Gibbs {
                     }
                     if at > 0.0 {
                         let node = &layout.nodes[v];
-                        let others = rest(&walk.z[node.first_logit..node.first_logit + node.width()], ask.turn);
+                        let others = rest(&walk.z[node.at_logits()], ask.turn);
                         let psi = walk.z[node.first_logit + ask.turn] - others;
                         if psi.is_nan() || psi.abs() > LARGEST {
                             return Err(too_large(block, row));

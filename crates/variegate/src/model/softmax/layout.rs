@@ -4,16 +4,18 @@
 //! for a logistic node, z = H u with Helmert's contrasts H for Böhning's bound. All units of all nodes lie in one S×D matrix, the
 //! linear models of Gaussian leaves below them; what rows report has the same order.
 
+use std::ops::Range;
+
 use super::bound::{Bound, RowBound};
-use super::node::Covariance;
-use super::precision::Prior;
-use super::tree::{Child, Coding, Leaf, Outcome, Tree};
-use crate::data::design::{blocks_len, packed_len};
+use super::covariance::Covariance;
+use super::precision::{Precision, Prior};
+use super::tree::{Child, Coding, Emission, Leaf, Structure, Tree};
+use crate::data::design::packed_len;
 use crate::model::gated::Gated;
 
 /// How the logits of a node follow from its units.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Logits {
+pub(crate) enum Logits {
     /// They are the units.
     Full,
     /// The one unit, and 0.
@@ -24,43 +26,63 @@ pub enum Logits {
 
 /// Everything about a node but its state.
 #[derive(Debug, Clone)]
-pub struct NodeLayout {
+pub(crate) struct NodeLayout {
     /// Its children.
-    pub children: Vec<Child>,
+    pub(crate) children: Vec<Child>,
     /// How logits follow from units.
-    pub logits: Logits,
+    pub(crate) logits: Logits,
     /// Number of units.
-    pub units: usize,
+    pub(crate) units: usize,
     /// Number of its first unit among all.
-    pub first_unit: usize,
+    pub(crate) first_unit: usize,
     /// The bound as rows see it.
-    pub bound: RowBound,
+    pub(crate) bound: RowBound,
     /// Which weights may correlate.
-    pub covariance: Covariance,
+    pub(crate) covariance: Covariance,
     /// Prior of the units.
-    pub prior: Prior,
+    pub(crate) prior: Prior,
     /// Number of forms (and curvatures) of a row.
-    pub forms: usize,
+    pub(crate) forms: usize,
     /// Place of the first of them among those of all nodes and leaves.
-    pub first_form: usize,
+    pub(crate) first_form: usize,
     /// Place and length of its matrices in the vectors of forms and curvatures.
-    pub matrices: std::ops::Range<usize>,
+    pub(crate) matrices: Range<usize>,
     /// First logit among those of all nodes.
-    pub first_logit: usize,
+    pub(crate) first_logit: usize,
     /// For every class, the children that are its leaves; `None` for a node with other children.
-    pub own: Option<Vec<Vec<usize>>>,
+    pub(crate) own: Option<Vec<Vec<usize>>>,
     /// Whether the node has a leaf of the class below it.
-    pub reaches: Vec<bool>,
+    pub(crate) reaches: Vec<bool>,
 }
 
 impl NodeLayout {
     /// Number of children.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.children.len()
     }
 
+    /// Place of its logits among those of all nodes.
+    pub(crate) fn at_logits(&self) -> Range<usize> {
+        self.first_logit..self.first_logit + self.width()
+    }
+
+    /// Place of its units among those of all nodes.
+    pub(crate) fn at_units(&self) -> Range<usize> {
+        self.first_unit..self.first_unit + self.units
+    }
+
+    /// Place of the weights of its units, `dim` a unit.
+    pub(crate) fn at_weights(&self, dim: usize) -> Range<usize> {
+        self.first_unit * dim..(self.first_unit + self.units) * dim
+    }
+
+    /// Place of its forms among those of all nodes and leaves.
+    pub(crate) fn at_forms(&self) -> Range<usize> {
+        self.first_form..self.first_form + self.forms
+    }
+
     /// Fills in the logits of a row from its units.
-    pub fn logits_of(&self, units: &[f64], out: &mut [f64]) {
+    pub(crate) fn logits_of(&self, units: &[f64], out: &mut [f64]) {
         match &self.logits {
             Logits::Full => out.copy_from_slice(units),
             Logits::Logistic => (out[0], out[1]) = (units[0], 0.0),
@@ -73,7 +95,7 @@ impl NodeLayout {
     }
 
     /// The transpose of [`NodeLayout::logits_of`]: gradients of units from those of logits.
-    pub fn units_of(&self, logits: &[f64], out: &mut [f64]) {
+    pub(crate) fn units_of(&self, logits: &[f64], out: &mut [f64]) {
         match &self.logits {
             Logits::Full => out.copy_from_slice(logits),
             Logits::Logistic => out[0] = logits[0],
@@ -89,14 +111,14 @@ impl NodeLayout {
     }
 
     /// One weight vector a child (S×D) from those of the units.
-    pub fn child_weights(&self, units: &[f64], dim: usize) -> Vec<f64> {
+    pub(crate) fn child_weights(&self, units: &[f64], dim: usize) -> Vec<f64> {
         let mut out = vec![0.0; self.width() * dim];
         self.by_columns(units, &mut out, dim, |node, from, to| node.logits_of(from, to));
         out
     }
 
     /// Weight vectors of the units that give these to the children, up to a vector added to all children.
-    pub fn unit_weights(&self, children: &[f64], dim: usize) -> Vec<f64> {
+    pub(crate) fn unit_weights(&self, children: &[f64], dim: usize) -> Vec<f64> {
         let mut out = vec![0.0; self.units * dim];
         self.by_columns(children, &mut out, dim, |node, from, to| match node.logits {
             Logits::Logistic => to[0] = from[0] - from[1],
@@ -117,44 +139,44 @@ impl NodeLayout {
 
 /// A tree in vectors.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Where every row begins.
-    pub root: Child,
+    pub(crate) root: Child,
     /// The nodes, parents first.
-    pub nodes: Vec<NodeLayout>,
+    pub(crate) nodes: Vec<NodeLayout>,
     /// What each leaf emits.
-    pub leaves: Vec<Leaf>,
+    pub(crate) leaves: Vec<Leaf>,
     /// Number of design columns.
-    pub dim: usize,
+    pub(crate) dim: usize,
     /// Units of all nodes.
-    pub units: usize,
+    pub(crate) units: usize,
     /// Real outputs of each Gaussian leaf; 0 where leaves emit classes.
-    pub outputs: usize,
+    pub(crate) outputs: usize,
     /// Forms of a row over all nodes, and one a Gaussian leaf.
-    pub forms: usize,
+    pub(crate) forms: usize,
     /// Numbers of all matrices, those of Gaussian leaves included.
-    pub matrices: usize,
+    pub(crate) matrices: usize,
     /// Logits of all nodes.
-    pub logits: usize,
+    pub(crate) logits: usize,
 }
 
 /// What a layout depends on beside the tree.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Bound of nodes.
-    pub bound: Bound,
+    pub(crate) bound: Bound,
     /// The covariance asked for; `None` chooses by the size of the node.
-    pub covariance: Option<Covariance>,
+    pub(crate) covariance: Option<Covariance>,
     /// Which weights share a precision, and the prior of precisions.
-    pub precision: super::Precision,
+    pub(crate) precision: Precision,
     /// Shape and rate of the prior of precisions.
-    pub gamma: (f64, f64),
+    pub(crate) gamma: (f64, f64),
     /// Precision of weights where it is fixed.
-    pub fixed: f64,
+    pub(crate) fixed: f64,
     /// That of gates, where it is another.
-    pub fixed_gates: Option<f64>,
+    pub(crate) fixed_gates: Option<f64>,
     /// Precision of the bias where it has its own.
-    pub bias: Option<f64>,
+    pub(crate) bias: Option<f64>,
 }
 
 /// `auto` takes a joint covariance up to this many weights of a node, and full ones of children up to this many columns.
@@ -162,7 +184,7 @@ const SMALL: usize = 512;
 
 impl Shape {
     /// The covariance of a node with so many units.
-    pub fn covariance_of(&self, units: usize, dim: usize, bound: RowBound) -> Covariance {
+    pub(crate) fn covariance_of(&self, units: usize, dim: usize, bound: RowBound) -> Covariance {
         match (bound, self.covariance) {
             (RowBound::Bohning, _) => Covariance::Shared,
             // this bound sees each child alone: its joint optimum is block diagonal
@@ -178,19 +200,19 @@ impl Shape {
 
 impl Layout {
     /// Lays out a tree over `dim` design columns.
-    pub fn new(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize) -> Self {
+    pub(crate) fn new(tree: &Tree, shape: &Shape, outcome: Emission, dim: usize) -> Self {
         Self::build(tree, shape, outcome, dim, false)
     }
 
     /// The same for predictions, which need the variances of every node of every row.
-    pub fn for_prediction(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize) -> Self {
+    pub(crate) fn for_prediction(tree: &Tree, shape: &Shape, outcome: Emission, dim: usize) -> Self {
         Self::build(tree, shape, outcome, dim, true)
     }
 
-    fn build(tree: &Tree, shape: &Shape, outcome: Outcome, dim: usize, predicting: bool) -> Self {
+    fn build(tree: &Tree, shape: &Shape, outcome: Emission, dim: usize, predicting: bool) -> Self {
         let (classes, outputs) = match outcome {
-            Outcome::Classes(classes) => (classes, 0),
-            Outcome::Real(outputs) => (0, outputs),
+            Emission::Classes(classes) => (classes, 0),
+            Emission::Real(outputs) => (0, outputs),
         };
         let mut layout = Self {
             root: tree.root,
@@ -261,7 +283,7 @@ impl Layout {
     }
 
     /// The gate over experts that the tree is, if it is one (or a single expert): every child of the root gives one leaf to each class.
-    pub fn gated(&self) -> Option<Gated> {
+    pub(crate) fn gated(&self) -> Option<Gated> {
         let classes = self.nodes.first()?.reaches.len();
         let experts = if self.nodes.len() == 1 { &self.nodes[..] } else { &self.nodes[1..] };
         let plain = |node: &NodeLayout| node.own.as_ref().is_some_and(|own| own.iter().enumerate().all(|(c, leaves)| leaves[..] == [c]));
@@ -279,39 +301,49 @@ impl Layout {
     }
 
     /// Number of Gaussian leaves.
-    pub fn gaussians(&self) -> usize {
+    pub(crate) fn gaussians(&self) -> usize {
         if self.outputs > 0 { self.leaves.len() } else { 0 }
     }
 
     /// Vectors of D entries: units, then the linear models of the leaves.
-    pub fn vectors(&self) -> usize {
+    pub(crate) fn vectors(&self) -> usize {
         self.units + self.gaussians() * self.outputs
     }
 
+    /// Numbers that a likelihood depends on: all vectors, then one log precision a Gaussian leaf and output.
+    pub(crate) fn parameters(&self) -> usize {
+        self.vectors() * self.dim + self.gaussians() * self.outputs
+    }
+
     /// First form of the Gaussian leaves.
-    pub fn leaf_form(&self) -> usize {
+    pub(crate) fn leaf_form(&self) -> usize {
         self.forms - self.gaussians()
     }
 
     /// Place of the matrix of a Gaussian leaf.
-    pub fn leaf_matrix(&self, leaf: usize) -> std::ops::Range<usize> {
+    pub(crate) fn leaf_matrix(&self, leaf: usize) -> Range<usize> {
         let len = packed_len(self.dim);
         let first = self.matrices - (self.gaussians() - leaf) * len;
         first..first + len
     }
 
     /// Whether a sweep must be ready to take a step back.
-    pub fn needs_damping(&self) -> bool {
+    pub(crate) fn needs_damping(&self) -> bool {
         self.nodes.iter().any(|n| n.bound.needs_damping())
     }
 
     /// Whether means are solved for by conjugate gradients over the rows.
-    pub fn needs_products(&self) -> bool {
+    pub(crate) fn needs_products(&self) -> bool {
         self.nodes.iter().any(|n| n.covariance.needs_products())
     }
 
+    /// The covariance of the largest node, for messages.
+    pub(crate) fn covariance(&self) -> Covariance {
+        self.nodes.iter().max_by_key(|n| n.units).map_or(Covariance::Joint, |n| n.covariance)
+    }
+
     /// Rank of the basis that low-rank covariances need.
-    pub fn rank(&self) -> Option<usize> {
+    pub(crate) fn rank(&self) -> Option<usize> {
         self.nodes.iter().find_map(|n| match n.covariance {
             Covariance::LowRank(rank) => Some(rank),
             _ => None,
@@ -319,14 +351,27 @@ impl Layout {
     }
 }
 
-impl Covariance {
-    /// Numbers of one matrix of a form.
-    pub fn matrix_len(self, dim: usize) -> usize {
-        match self {
-            Covariance::Blocks(width) => blocks_len(dim, width),
-            Covariance::LowRank(rank) => packed_len(rank) + 1,
-            _ => packed_len(dim),
+/// Which subclass or expert each leaf belongs to, and how many there are.
+pub(crate) fn components(layout: &Layout, structure: &Structure) -> (Vec<usize>, usize) {
+    let leaves = layout.leaves.len();
+    match structure {
+        Structure::Experts(1) => (vec![0; leaves], 1),
+        Structure::Experts(count) => {
+            let mut of = vec![0; leaves];
+            for (expert, child) in layout.nodes[0].children.iter().enumerate() {
+                let below = match child {
+                    Child::Leaf(leaf) => vec![*leaf],
+                    Child::Node(node) => layout.nodes[*node]
+                        .children
+                        .iter()
+                        .filter_map(|c| if let Child::Leaf(leaf) = c { Some(*leaf) } else { None })
+                        .collect(),
+                };
+                below.into_iter().for_each(|leaf| of[leaf] = expert);
+            }
+            (of, *count)
         }
+        _ => ((0..leaves).collect(), leaves),
     }
 }
 

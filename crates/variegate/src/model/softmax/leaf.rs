@@ -14,57 +14,57 @@ use crate::special::digamma;
 
 /// Prior of the leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LeafPrior {
+pub(crate) struct LeafPrior {
     /// c₀, d₀: shape and rate of the noise precision.
-    pub noise: (f64, f64),
+    pub(crate) noise: (f64, f64),
     /// e₀, f₀: shape and rate of the precision of slopes.
-    pub slope: (f64, f64),
+    pub(crate) slope: (f64, f64),
     /// κ where it is given.
-    pub fixed_slope: Option<f64>,
+    pub(crate) fixed_slope: Option<f64>,
 }
 
 /// q of a leaf.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GaussianLeaf {
+pub(crate) struct GaussianLeaf {
     /// m, Q×D.
-    pub mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// Λ, packed.
-    pub precision: Vec<f64>,
+    pub(crate) precision: Vec<f64>,
     /// c.
-    pub shape: f64,
+    pub(crate) shape: f64,
     /// d_q of each output.
-    pub rates: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
     /// Shape and rate of q(κ); not read where κ is given.
-    pub slope: (f64, f64),
+    pub(crate) slope: (f64, f64),
 }
 
 /// What follows from Λ.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeafMoments {
+pub(crate) struct LeafMoments {
     /// Λ⁻¹ as a packed form.
-    pub form: Vec<f64>,
+    pub(crate) form: Vec<f64>,
     /// tr Λ⁻¹.
-    pub trace: f64,
+    pub(crate) trace: f64,
     /// ln |Λ|.
-    pub ln_det: f64,
+    pub(crate) ln_det: f64,
 }
 
 /// What rows report of a leaf, all weighted by their shares.
 #[derive(Debug, Clone, Copy)]
-pub struct LeafStats<'a> {
+pub(crate) struct LeafStats<'a> {
     /// Σ r.
-    pub weight: f64,
+    pub(crate) weight: f64,
     /// Σ r x̃x̃ᵀ, packed.
-    pub gram: &'a [f64],
+    pub(crate) gram: &'a [f64],
     /// Σ r e x̃, Q×D.
-    pub gradient: &'a [f64],
+    pub(crate) gradient: &'a [f64],
     /// Σ r e² of each output.
-    pub squares: &'a [f64],
+    pub(crate) squares: &'a [f64],
 }
 
 impl GaussianLeaf {
     /// A leaf that has seen nothing, with slopes of zero and outputs of unit variance.
-    pub fn new(outputs: usize, dim: usize, prior: &LeafPrior) -> Self {
+    pub(crate) fn new(outputs: usize, dim: usize, prior: &LeafPrior) -> Self {
         let mut leaf = Self {
             mean: vec![0.0; outputs * dim],
             precision: vec![0.0; packed_len(dim)],
@@ -86,16 +86,11 @@ impl GaussianLeaf {
 
     /// Cholesky factor of Λ.
     pub(super) fn factor(&self) -> Result<Cholesky, NotPositiveDefinite> {
-        let dim = self.mean.len() / self.rates.len();
-        let mut lower = vec![0.0; dim * dim];
-        for i in 0..dim {
-            lower[i * dim..=i * dim + i].copy_from_slice(&self.precision[packed_len(i)..=packed_len(i) + i]);
-        }
-        Ok(Cholesky::with_jitter(dim, &lower)?.0)
+        Cholesky::of_packed(self.mean.len() / self.rates.len(), &self.precision)
     }
 
     /// What follows from Λ.
-    pub fn moments(&self) -> Result<LeafMoments, NotPositiveDefinite> {
+    pub(crate) fn moments(&self) -> Result<LeafMoments, NotPositiveDefinite> {
         Ok(Self::moments_of(&self.factor()?))
     }
 
@@ -107,7 +102,7 @@ impl GaussianLeaf {
     }
 
     /// The best factors for what the rows reported: first q(η, τ), then q(κ).
-    pub fn update(&mut self, stats: LeafStats<'_>, prior: &LeafPrior) -> Result<LeafMoments, NotPositiveDefinite> {
+    pub(crate) fn update(&mut self, stats: LeafStats<'_>, prior: &LeafPrior) -> Result<LeafMoments, NotPositiveDefinite> {
         let outputs = self.rates.len();
         let dim = self.mean.len() / outputs;
         let kappa = self.kappa(prior);
@@ -142,17 +137,17 @@ impl GaussianLeaf {
     }
 
     /// E τ_q.
-    pub fn noise_precision(&self, q: usize) -> f64 {
+    pub(crate) fn noise_precision(&self, q: usize) -> f64 {
         self.shape / self.rates[q]
     }
 
     /// The constant of E ln N(y | η_qᵀx̃, 1/τ_q): ½(E ln τ_q − ln 2π).
-    pub fn constant(&self, q: usize) -> f64 {
+    pub(crate) fn constant(&self, q: usize) -> f64 {
         0.5 * (digamma(self.shape) - self.rates[q].ln() - (2.0 * PI).ln())
     }
 
     /// The part of the bound that rows have no say in.
-    pub fn terms(&self, moments: &LeafMoments, prior: &LeafPrior) -> f64 {
+    pub(crate) fn terms(&self, moments: &LeafMoments, prior: &LeafPrior) -> f64 {
         let outputs = self.rates.len();
         let dim = self.mean.len() / outputs;
         let kappa = self.kappa(prior);

@@ -5,63 +5,64 @@
 //! weights share an α. q(W) is Gaussian, q(α) Gamma, q(path) any; the log-sum-exp of the logits is bounded from above, so that the
 //! objective L is a lower bound on the log evidence and never falls. Softmax, subclasses, experts and gates differ in their tree alone.
 //!
+//! Files in layers, each of which knows only those above it:
+//!
 //! | file | what it is |
 //! |---|---|
-//! | `tree.rs` | trees and their symmetries; `structure.rs` reads them as users write them |
-//! | `settings.rs` | settings, their defaults, and what goes with what |
-//! | `bound.rs` | upper bounds of the expected log-sum-exp; `tilted.rs`, `double.rs` hold the two larger ones |
-//! | `precision.rs` | groups of prior precisions |
+//! | `tree.rs` | trees and their symmetries |
+//! | `bound/` | upper bounds of the expected log-sum-exp, for one row and for many at once |
+//! | `precision.rs`, `covariance.rs` | groups of prior precisions; which weights of a node may correlate |
 //! | `layout.rs` | where everything of a tree lies in vectors |
-//! | `node.rs`, `leaf.rs` | factors of a node and of a Gaussian leaf, and their steps |
-//! | `walk.rs`, `pass.rs`, `forms.rs`, `lanes.rs` | one row through a tree; what rows are asked and what they report; many rows at once |
-//! | `products.rs` | conjugate gradients and bases for covariances too large to hold |
-//! | `map.rs`, `starts.rs`, `gather.rs` | penalised maximum likelihood, and from where it is looked for |
-//! | `vb.rs` | the program: jobs, sweeps, when to stop |
+//! | `node.rs`, `leaf.rs`, `factors.rs` | factors of a node, of a Gaussian leaf and of the tree, and their steps |
+//! | `walk.rs`, `expect.rs`, `symmetry.rs` | one row through a tree; what a fit expects of it; what relabelled copies of a fit add |
+//! | `criterion.rs`, `policy.rs`, `structure.rs` | what decides between structures, which are tried, and how users write them |
+//! | `program.rs`, `pass/` | what the program is told; what rows are asked and what they report |
+//! | `map.rs`, `starts.rs`, `products.rs` | penalised maximum likelihood; from where it is looked for; conjugate gradients |
+//! | `job.rs`, `score.rs`, `search/` | what a chain does and how far it is; what its fit is worth; which chains follow |
+//! | `vb.rs` | the program: sweeps, and when to stop |
 //! | `gibbs.rs`, `gibbs/` | the other program: draws from the exact posterior, and what they say |
-//! | `search/` | which structures are fitted, one after the other |
-//! | `score.rs`, `symmetry.rs`, `tight.rs` | the criteria between them |
-//! | `expect.rs`, `posterior.rs`, `report.rs` | what a fit expects of a row; predictions; summaries |
+//! | `settings.rs`, `posterior.rs`, `report.rs` | settings, predictions, summaries |
 //! | `simulate.rs`, `check.rs` | data from the prior; does the bound rise, and stay a bound? |
 
-pub mod bound;
+mod bound;
 mod check;
-mod double;
+mod covariance;
+mod criterion;
 mod expect;
-mod forms;
-mod gather;
-pub mod gibbs;
-mod lanes;
-pub mod layout;
-pub mod leaf;
-pub mod map;
-pub mod node;
-pub mod pass;
+mod factors;
+mod gibbs;
+mod job;
+mod layout;
+mod leaf;
+mod map;
+mod node;
+mod pass;
+mod policy;
 mod posterior;
-pub mod precision;
+mod precision;
 mod products;
+mod program;
 mod report;
-pub mod score;
-pub mod search;
-pub mod settings;
+mod score;
+mod search;
+mod settings;
 mod simulate;
 mod starts;
-pub mod structure;
+mod structure;
 mod symmetry;
-mod tight;
-mod tilted;
-pub mod tree;
-pub mod vb;
+mod tree;
+mod vb;
 mod walk;
 
 pub use bound::Bound;
-pub use gibbs::Gibbs;
+pub use covariance::Covariance;
+pub use criterion::Criterion;
 pub use gibbs::posterior::DrawsPosterior;
-pub use node::Covariance;
 pub use posterior::SoftmaxPosterior;
 pub use precision::Precision;
-pub use score::Criterion;
 pub use settings::{ClassWeight, CovarianceChoice, Inference, Preset, Settings, Task};
-pub use vb::{State, Vb};
+pub use structure::GatesValue;
+pub use tree::Coding;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -74,9 +75,11 @@ use crate::data::survey::Spread;
 use crate::data::{Design, InputMap, Needs, Questions, Scaling, Survey, TargetKind};
 use crate::run::{Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
+use job::State;
 use layout::Layout;
-use search::Policy;
-use tree::{Outcome, Structure};
+use policy::Policy;
+use program::Vb;
+use tree::{Emission, Structure};
 
 const NAME: &str = "softmax";
 const SCHEMA: &str = "softmax schema";
@@ -190,8 +193,8 @@ impl Schema {
         vec![rows, Fact::count("columns", self.design.available()), Fact::count("columns used", self.design.kept.len())]
     }
 
-    fn outcome(&self) -> Outcome {
-        if self.y_mean.is_empty() { Outcome::Classes(self.classes.len()) } else { Outcome::Real(self.y_mean.len()) }
+    fn outcome(&self) -> Emission {
+        if self.y_mean.is_empty() { Emission::Classes(self.classes.len()) } else { Emission::Real(self.y_mean.len()) }
     }
 }
 
@@ -357,7 +360,7 @@ impl Ascent {
                 return Err(Error::setting("bound", "jj", allowed));
             }
             let narrow = program.shape.covariance.is_some_and(Covariance::needs_products);
-            if narrow && tree.nodes.iter().any(|n| n.coding == tree::Coding::Logistic) {
+            if narrow && tree.nodes.iter().any(|n| n.coding == Coding::Logistic) {
                 let text = self.settings.covariance.text();
                 return Err(Error::setting("covariance", text, "`joint` or `child` where a gate has coding `logistic`"));
             }
@@ -369,14 +372,14 @@ impl Ascent {
                 .map(|n| if n.covariance == Covariance::Joint { (n.units * dim).saturating_mul(n.units * dim) } else { 0 });
             let numbers = layout.matrices.max(joint.max().unwrap_or(0));
             if numbers > MOST_NUMBERS {
-                let advice = match vb::covariance_of(&layout) {
+                let advice = match layout.covariance() {
                     Covariance::Joint => "set `covariance` to `child` or `diag`, or select columns first",
                     Covariance::Child | Covariance::Shared => "set `covariance` to `diag`, or select columns first",
                     _ => "select columns first",
                 };
                 return Err(Error::Unfit(format!(
                     "{} covariance matrices of {} weight vectors of {dim} columns are too large: {advice}",
-                    vb::covariance_of(&layout).text(),
+                    layout.covariance().text(),
                     layout.units,
                 )));
             }

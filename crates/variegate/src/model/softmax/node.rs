@@ -15,92 +15,41 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 use super::bound::RowBound;
+use super::covariance::Covariance;
 use super::layout::{Logits, NodeLayout};
 use crate::data::design::{pack_form, packed_len, runs};
 use crate::linalg::{Cholesky, NotPositiveDefinite, dot};
 
-/// Which weights of a node may correlate under q.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Covariance {
-    /// All of them.
-    Joint,
-    /// Those of one unit.
-    Child,
-    /// Those of one unit, and all units have the same covariance.
-    Shared,
-    /// Those of one unit whose columns are in the same run of this width; width 1 is a diagonal.
-    Blocks(usize),
-    /// Those of one unit, along this many directions in which the rows vary most.
-    LowRank(usize),
-}
-
-impl Covariance {
-    /// The text users write.
-    pub fn text(self) -> String {
-        match self {
-            Covariance::Joint => "joint".into(),
-            Covariance::Child => "child".into(),
-            Covariance::Shared => "shared".into(),
-            Covariance::Blocks(1) => "diag".into(),
-            Covariance::Blocks(width) => format!("block:{width}"),
-            Covariance::LowRank(rank) => format!("lowrank:{rank}"),
-        }
-    }
-
-    /// Blocks and ranks no larger than the number of columns.
-    pub fn at_most(self, dim: usize) -> Self {
-        match self {
-            Covariance::Blocks(width) => Covariance::Blocks(width.min(dim)),
-            Covariance::LowRank(rank) => Covariance::LowRank(rank.min(dim)),
-            other => other,
-        }
-    }
-
-    /// Whether P holds only part of the curvature, so that means need products with the rows.
-    pub fn needs_products(self) -> bool {
-        matches!(self, Covariance::Blocks(_) | Covariance::LowRank(_))
-    }
-
-    /// Number of matrices of P for so many units.
-    fn count(self, units: usize) -> usize {
-        match self {
-            Covariance::Joint => packed_len(units),
-            Covariance::Shared => 1,
-            _ => units,
-        }
-    }
-}
-
 /// q of a node: Gaussian weights and Gamma precisions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Node {
+pub(crate) struct Node {
     /// U.
-    pub units: usize,
+    pub(crate) units: usize,
     /// D.
-    pub dim: usize,
+    pub(crate) dim: usize,
     /// Form of P.
-    pub covariance: Covariance,
+    pub(crate) covariance: Covariance,
     /// μ, U×D.
-    pub mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// P.
-    pub precision: Vec<f64>,
+    pub(crate) precision: Vec<f64>,
     /// b_g of each group of precisions.
-    pub rates: Vec<f64>,
+    pub(crate) rates: Vec<f64>,
 }
 
 /// What follows from P: covariances as the rows need them, and the entropy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Moments {
+pub(crate) struct Moments {
     /// Quadratic forms that give the rows what their bound asks for (see [`RowBound`]).
-    pub forms: Vec<f64>,
+    pub(crate) forms: Vec<f64>,
     /// Variance of each weight, U×D.
-    pub variance: Vec<f64>,
+    pub(crate) variance: Vec<f64>,
     /// Entropy of q(W), divided by β.
-    pub entropy: f64,
+    pub(crate) entropy: f64,
 }
 
 /// Cholesky factors of P.
-pub struct Factors {
+pub(crate) struct NodeFactors {
     /// One of all weights (`Joint`), one for all units (`Shared`), one a unit, or one a run of columns and unit.
     factors: Vec<Cholesky>,
     /// Variance across the basis, one a unit (`LowRank` only).
@@ -109,7 +58,7 @@ pub struct Factors {
 
 impl Node {
     /// Weights at `mean` with variance `spread`, and the precisions that suit them.
-    pub fn new(layout: &NodeLayout, dim: usize, mean: Vec<f64>, spread: f64, beta: f64) -> Self {
+    pub(crate) fn new(layout: &NodeLayout, dim: usize, mean: Vec<f64>, spread: f64, beta: f64) -> Self {
         let covariance = layout.covariance;
         let squares: Vec<f64> = mean.iter().map(|m| m * m + spread).collect();
         let length = covariance.count(layout.units) * covariance.matrix_len(dim);
@@ -132,16 +81,11 @@ impl Node {
             let a = &a[c * dim..(c + 1) * dim];
             match self.covariance {
                 Covariance::Shared if c > 0 => {}
-                Covariance::Joint | Covariance::Child | Covariance::Shared => {
-                    let at = if self.covariance == Covariance::Joint { packed_len(c) + c } else { c };
-                    for (j, a) in a.iter().enumerate() {
-                        self.precision[at * len + packed_len(j) + j] += a;
-                    }
-                }
-                Covariance::Blocks(width) => {
-                    for (first, columns, at) in runs(dim, width) {
+                Covariance::Joint | Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                    let unit = if self.covariance == Covariance::Joint { packed_len(c) + c } else { c };
+                    for (first, columns, at) in runs(dim, self.covariance.run_width(dim)) {
                         for i in 0..columns {
-                            self.precision[c * len + at + packed_len(i) + i] += a[first + i];
+                            self.precision[unit * len + at + packed_len(i) + i] += a[first + i];
                         }
                     }
                 }
@@ -180,16 +124,15 @@ impl Node {
     }
 
     /// Factors of P.
-    pub fn factors(&self) -> Result<Factors, NotPositiveDefinite> {
+    pub(crate) fn factors(&self) -> Result<NodeFactors, NotPositiveDefinite> {
         let (u, dim, len) = (self.units, self.dim, self.covariance.matrix_len(self.dim));
         let mut across = Vec::new();
         let factors = match self.covariance {
-            Covariance::Child | Covariance::Shared => self.precision.chunks_exact(len).map(|p| factor(dim, p)).collect::<Result<_, _>>()?,
-            Covariance::Blocks(width) => {
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
                 let mut factors = Vec::new();
                 for unit in self.precision.chunks_exact(len) {
-                    for (_, columns, at) in runs(dim, width) {
-                        factors.push(factor(columns, &unit[at..at + packed_len(columns)])?);
+                    for (_, columns, at) in runs(dim, self.covariance.run_width(dim)) {
+                        factors.push(Cholesky::of_packed(columns, &unit[at..at + packed_len(columns)])?);
                     }
                 }
                 factors
@@ -203,7 +146,7 @@ impl Node {
                     if rank < dim && (left.is_nan() || left <= 0.0) {
                         return Err(NotPositiveDefinite { dim });
                     }
-                    factors.push(factor(rank, &unit[..len - 1])?);
+                    factors.push(Cholesky::of_packed(rank, &unit[..len - 1])?);
                 }
                 factors
             }
@@ -227,37 +170,40 @@ impl Node {
                 vec![Cholesky::with_jitter(all, &lower)?.0]
             }
         };
-        Ok(Factors { factors, across })
+        Ok(NodeFactors { factors, across })
     }
 
     /// Covariances and entropy at inverse temperature β.
-    pub fn moments(&self, layout: &NodeLayout, basis: &[f64], beta: f64) -> Result<Moments, NotPositiveDefinite> {
+    pub(crate) fn moments(&self, layout: &NodeLayout, basis: &[f64], beta: f64) -> Result<Moments, NotPositiveDefinite> {
         Ok(self.moments_of(layout, &self.factors()?, basis, beta))
     }
 
     /// Blocks of P⁻¹ as packed forms, in the layout of P.
-    pub fn unit_forms(&self, basis: &[f64]) -> Result<Vec<f64>, NotPositiveDefinite> {
+    pub(crate) fn unit_forms(&self, basis: &[f64]) -> Result<Vec<f64>, NotPositiveDefinite> {
         Ok(self.spread(&self.factors()?, basis, 1.0).0)
     }
 
-    fn moments_of(&self, layout: &NodeLayout, found: &Factors, basis: &[f64], beta: f64) -> Moments {
+    fn moments_of(&self, layout: &NodeLayout, found: &NodeFactors, basis: &[f64], beta: f64) -> Moments {
         let (forms, variance, entropy) = self.spread(found, basis, beta);
         Moments { forms: self.row_forms(layout, forms), variance, entropy }
     }
 
     /// Blocks of P⁻¹ as packed forms, variances of all weights, and the entropy divided by β.
-    fn spread(&self, found: &Factors, basis: &[f64], beta: f64) -> (Vec<f64>, Vec<f64>, f64) {
+    fn spread(&self, found: &NodeFactors, basis: &[f64], beta: f64) -> (Vec<f64>, Vec<f64>, f64) {
         let (u, dim) = (self.units, self.dim);
         let (len, factors) = (self.covariance.matrix_len(dim), &found.factors);
         let mut forms = vec![0.0; self.covariance.count(u) * len];
         let mut variance = Vec::with_capacity(u * dim);
         let mut ln_det: f64 = factors.iter().map(Cholesky::ln_det).sum();
         match self.covariance {
-            Covariance::Child | Covariance::Shared => {
-                for (factor, form) in factors.iter().zip(forms.chunks_exact_mut(len)) {
-                    let inverse = factor.inverse();
-                    pack_form(dim, |i, j| inverse[i * dim + j], form);
-                    variance.extend((0..dim).map(|i| inverse[i * dim + i]));
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                let mut factors = factors.iter();
+                for form in forms.chunks_exact_mut(len) {
+                    for ((_, columns, at), factor) in runs(dim, self.covariance.run_width(dim)).zip(&mut factors) {
+                        let inverse = factor.inverse();
+                        pack_form(columns, |i, j| inverse[i * columns + j], &mut form[at..at + packed_len(columns)]);
+                        variance.extend((0..columns).map(|i| inverse[i * columns + i]));
+                    }
                 }
                 if self.covariance == Covariance::Shared {
                     variance = variance.repeat(u);
@@ -273,16 +219,6 @@ impl Node {
                     }
                 }
                 variance.extend((0..all).map(|i| inverse[i * all + i]));
-            }
-            Covariance::Blocks(width) => {
-                let mut factors = factors.iter();
-                for form in forms.chunks_exact_mut(len) {
-                    for ((_, columns, at), factor) in runs(dim, width).zip(&mut factors) {
-                        let inverse = factor.inverse();
-                        pack_form(columns, |i, j| inverse[i * columns + j], &mut form[at..at + packed_len(columns)]);
-                        variance.extend((0..columns).map(|i| inverse[i * columns + i]));
-                    }
-                }
             }
             Covariance::LowRank(rank) => {
                 // rows know Qᵀx and ‖x‖²: xᵀΣx = (Qᵀx)ᵀ(C − sI)(Qᵀx) + s‖x‖²
@@ -323,23 +259,23 @@ impl Node {
     }
 
     /// ⟨w²⟩ of each entry.
-    pub fn squares(&self, moments: &Moments) -> Vec<f64> {
+    pub(crate) fn squares(&self, moments: &Moments) -> Vec<f64> {
         self.mean.iter().zip(&moments.variance).map(|(m, v)| m * m + v).collect()
     }
 
     /// The part of the bound that rows have no say in: prior, entropy, and divergence of the precisions.
-    pub fn terms(&self, layout: &NodeLayout, moments: &Moments, beta: f64) -> f64 {
+    pub(crate) fn terms(&self, layout: &NodeLayout, moments: &Moments, beta: f64) -> f64 {
         layout.prior.terms(&self.rates, &self.squares(moments), beta) + moments.entropy
     }
 
     /// The residual (gradient − Aμ) that a step solves for, U×D.
-    pub fn residual(&self, layout: &NodeLayout, gradient: &[f64], beta: f64) -> Vec<f64> {
+    pub(crate) fn residual(&self, layout: &NodeLayout, gradient: &[f64], beta: f64) -> Vec<f64> {
         let alpha = layout.prior.means(&self.rates, beta);
         gradient.iter().zip(&alpha).zip(&self.mean).map(|((g, a), m)| g - a * m).collect()
     }
 
     /// A step of length ρ from what the rows reported of this node, then the best precisions for the new weights.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         layout: &NodeLayout,
         stats: RowStats<'_>,
@@ -395,7 +331,7 @@ impl Node {
             }
             h[i] += gram[packed_len(i) + i] * delta[i];
         }
-        factor(dim, &packed)?.solve(&mut h);
+        Cholesky::of_packed(dim, &packed)?.solve(&mut h);
         delta.copy_from_slice(&h);
         for j in 0..dim {
             change[j] = b[j] / (a[j] + b[j]) * delta[j] - self.mean[j];
@@ -421,17 +357,16 @@ impl Node {
     }
 
     /// A draw of the weights, U×D.
-    pub fn draw(&self, found: &Factors, basis: &[f64], rng: &mut impl Rng) -> Vec<f64> {
+    pub(crate) fn draw(&self, found: &NodeFactors, basis: &[f64], rng: &mut impl Rng) -> Vec<f64> {
         let dim = self.dim;
         let mut w: Vec<f64> = (0..self.units * dim).map(|_| StandardNormal.sample(rng)).collect();
         match self.covariance {
             Covariance::Joint => found.factors[0].solve_upper(&mut w),
-            Covariance::Child => w.chunks_exact_mut(dim).zip(&found.factors).for_each(|(w, f)| f.solve_upper(w)),
-            Covariance::Shared => w.chunks_exact_mut(dim).for_each(|w| found.factors[0].solve_upper(w)),
-            Covariance::Blocks(width) => {
-                let mut factors = found.factors.iter();
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                // one factor for all units, or each its own
+                let mut factors = found.factors.iter().cycle();
                 for w in w.chunks_exact_mut(dim) {
-                    for ((first, columns, _), factor) in runs(dim, width).zip(&mut factors) {
+                    for ((first, columns, _), factor) in runs(dim, self.covariance.run_width(dim)).zip(&mut factors) {
                         factor.solve_upper(&mut w[first..first + columns]);
                     }
                 }
@@ -455,12 +390,12 @@ impl Node {
     }
 
     /// Whether units are independent under q.
-    pub fn independent_units(&self) -> bool {
+    pub(crate) fn independent_units(&self) -> bool {
         self.covariance != Covariance::Joint
     }
 
     /// The same units, each with its marginal and independent of the others.
-    pub fn marginals(&self) -> Result<Self, NotPositiveDefinite> {
+    pub(crate) fn marginals(&self) -> Result<Self, NotPositiveDefinite> {
         if self.independent_units() {
             return Ok(self.clone());
         }
@@ -476,16 +411,16 @@ impl Node {
     }
 
     /// Log density of unit `c` at w, for forms with independent units.
-    pub fn unit_ln_density(&self, found: &Factors, basis: &[f64], c: usize, w: &[f64]) -> f64 {
+    pub(crate) fn unit_ln_density(&self, found: &NodeFactors, basis: &[f64], c: usize, w: &[f64]) -> f64 {
         let dim = self.dim;
         let mut d: Vec<f64> = w.iter().zip(&self.mean[c * dim..(c + 1) * dim]).map(|(w, m)| w - m).collect();
         let (ln_det, square) = match self.covariance {
             Covariance::Joint => (f64::NAN, f64::NAN),
-            Covariance::Child => found.factors[c].whiten(&mut d),
-            Covariance::Shared => found.factors[0].whiten(&mut d),
-            Covariance::Blocks(width) => {
-                let count = runs(dim, width).count();
-                runs(dim, width).zip(&found.factors[c * count..]).fold((0.0, 0.0), |(ln_det, square), ((first, columns, _), factor)| {
+            Covariance::Child | Covariance::Shared | Covariance::Blocks(_) => {
+                let runs = || runs(dim, self.covariance.run_width(dim));
+                let unit = if self.covariance == Covariance::Shared { 0 } else { c };
+                let own = &found.factors[unit * runs().count()..];
+                runs().zip(own).fold((0.0, 0.0), |(ln_det, square), ((first, columns, _), factor)| {
                     let (l, s) = factor.whiten(&mut d[first..first + columns]);
                     (ln_det + l, square + s)
                 })
@@ -507,7 +442,7 @@ impl Node {
     }
 
     /// Log density of all units at w (U×D).
-    pub fn ln_density(&self, found: &Factors, basis: &[f64], w: &[f64]) -> f64 {
+    pub(crate) fn ln_density(&self, found: &NodeFactors, basis: &[f64], w: &[f64]) -> f64 {
         if self.covariance != Covariance::Joint {
             return w.chunks_exact(self.dim).enumerate().map(|(c, w)| self.unit_ln_density(found, basis, c, w)).sum();
         }
@@ -519,20 +454,11 @@ impl Node {
 
 /// What the rows reported of a node.
 #[derive(Debug, Clone, Copy)]
-pub struct RowStats<'a> {
+pub(crate) struct RowStats<'a> {
     /// C, as many matrices as the node has forms.
-    pub curvature: &'a [f64],
+    pub(crate) curvature: &'a [f64],
     /// Gradient of the units, U×D.
-    pub gradient: &'a [f64],
+    pub(crate) gradient: &'a [f64],
     /// Solution of (A + C)d = residual where the form of P needs it; else not read.
-    pub direction: &'a [f64],
-}
-
-/// The factor of a packed matrix.
-fn factor(dim: usize, packed: &[f64]) -> Result<Cholesky, NotPositiveDefinite> {
-    let mut lower = vec![0.0; dim * dim];
-    for i in 0..dim {
-        lower[i * dim..=i * dim + i].copy_from_slice(&packed[packed_len(i)..=packed_len(i) + i]);
-    }
-    Ok(Cholesky::with_jitter(dim, &lower)?.0)
+    pub(crate) direction: &'a [f64],
 }

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::criterion::{Criterion, Scores};
 use super::expect::{Method, TreeExpect};
-use super::layout::Layout;
+use super::job::{Standing, State};
+use super::layout::{Layout, components};
 use super::node::Node;
-use super::pass::View;
-use super::score::{Criterion, Scores, components};
-use super::search::{Candidate, Search};
+use super::pass::ask::View;
+use super::policy::Search;
+use super::program::Vb;
+use super::search::Candidate;
 use super::tree::{Leaf, Structure, Tree};
-use super::vb::{Standing, State, Vb};
 use super::{Inference, NAME, Schema, Settings};
 use crate::answer::{
     Answers, Chosen, ClassProbabilities, HiddenComponents, NamedArray, Origin, Posterior, PredictClasses, PredictOutcomes, RealPrediction,

@@ -27,7 +27,7 @@ pub enum Precision {
 
 impl Precision {
     /// The word users write.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Precision::Node => "node",
             Precision::Child => "child",
@@ -47,7 +47,7 @@ enum Source {
 
 /// The prior of the weights of a node.
 #[derive(Debug, Clone)]
-pub struct Prior {
+pub(crate) struct Prior {
     source: Vec<Source>,
     sizes: Vec<usize>,
     shape: f64,
@@ -57,7 +57,7 @@ pub struct Prior {
 impl Prior {
     /// Prior of S weight vectors of D entries. `given` is the precision of entries without a group; `bias`, if any, that of the last
     /// entry of each vector, which then belongs to no group.
-    pub fn new(precision: Precision, children: usize, dim: usize, shape: f64, rate: f64, given: f64, bias: Option<f64>) -> Self {
+    pub(crate) fn new(precision: Precision, children: usize, dim: usize, shape: f64, rate: f64, given: f64, bias: Option<f64>) -> Self {
         let mut source = Vec::with_capacity(children * dim);
         let mut sizes: Vec<usize> = Vec::new();
         let mut number = vec![usize::MAX; children * dim];
@@ -88,7 +88,7 @@ impl Prior {
     }
 
     /// Number of groups.
-    pub fn groups(&self) -> usize {
+    pub(crate) fn groups(&self) -> usize {
         self.sizes.len()
     }
 
@@ -98,17 +98,17 @@ impl Prior {
     }
 
     /// E α_g of each group.
-    pub fn group_means(&self, rates: &[f64], beta: f64) -> Vec<f64> {
+    pub(crate) fn group_means(&self, rates: &[f64], beta: f64) -> Vec<f64> {
         rates.iter().enumerate().map(|(g, b)| self.posterior_shape(g, beta) / b).collect()
     }
 
     /// E α of each entry.
-    pub fn means(&self, rates: &[f64], beta: f64) -> Vec<f64> {
+    pub(crate) fn means(&self, rates: &[f64], beta: f64) -> Vec<f64> {
         self.spread(&self.group_means(rates, beta))
     }
 
     /// b_g at its optimum, from ⟨w²⟩ of each entry.
-    pub fn best_rates(&self, squares: &[f64], beta: f64) -> Vec<f64> {
+    pub(crate) fn best_rates(&self, squares: &[f64], beta: f64) -> Vec<f64> {
         let mut rates = vec![beta * self.rate; self.groups()];
         for (s, square) in self.source.iter().zip(squares) {
             if let Source::Group(g) = *s {
@@ -119,7 +119,7 @@ impl Prior {
     }
 
     /// E ln p(W | α) + Σ_g ( E ln p(α_g) + H[q(α_g)]/β ), from ⟨w²⟩ of each entry. For β = 1 the sum is −KL( q(α) ‖ p(α) ).
-    pub fn terms(&self, rates: &[f64], squares: &[f64], beta: f64) -> f64 {
+    pub(crate) fn terms(&self, rates: &[f64], squares: &[f64], beta: f64) -> f64 {
         let means = self.group_means(rates, beta);
         let logs: Vec<f64> = rates.iter().enumerate().map(|(g, b)| digamma(self.posterior_shape(g, beta)) - b.ln()).collect();
         let ln_2pi = (2.0 * PI).ln();
@@ -143,13 +143,13 @@ impl Prior {
     }
 
     /// A draw of the precision of each group from its conditional given the weights; `gamma` draws at a shape and a rate.
-    pub fn conditional(&self, weights: &[f64], mut gamma: impl FnMut(f64, f64) -> f64) -> Vec<f64> {
+    pub(crate) fn conditional(&self, weights: &[f64], mut gamma: impl FnMut(f64, f64) -> f64) -> Vec<f64> {
         let squares: Vec<f64> = weights.iter().map(|w| w * w).collect();
         self.best_rates(&squares, 1.0).iter().enumerate().map(|(g, b)| gamma(self.posterior_shape(g, 1.0), *b)).collect()
     }
 
     /// ln p(W | α) + ln p(α) for precisions of the groups and weights of all entries.
-    pub fn ln_density(&self, groups: &[f64], weights: &[f64]) -> f64 {
+    pub(crate) fn ln_density(&self, groups: &[f64], weights: &[f64]) -> f64 {
         let entries: f64 =
             self.spread(groups).iter().zip(weights).map(|(alpha, w)| 0.5 * (alpha.ln() - (2.0 * PI).ln() - alpha * w * w)).sum();
         let (a, b) = (self.shape, self.rate);
@@ -158,7 +158,7 @@ impl Prior {
     }
 
     /// The precision of each entry, given those of the groups.
-    pub fn spread(&self, groups: &[f64]) -> Vec<f64> {
+    pub(crate) fn spread(&self, groups: &[f64]) -> Vec<f64> {
         self.source
             .iter()
             .map(|s| match *s {
@@ -169,14 +169,14 @@ impl Prior {
     }
 
     /// A precision for each entry from draws of the groups' ones; `gamma` draws from the prior, whose rate it is told.
-    pub fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
+    pub(crate) fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
         let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.rate)).collect();
         self.spread(&groups)
     }
 }
 
 /// KL( Gamma(a, rate b) ‖ Gamma(a₀, rate b₀) ).
-pub fn gamma_divergence(a: f64, b: f64, a0: f64, b0: f64) -> f64 {
+pub(crate) fn gamma_divergence(a: f64, b: f64, a0: f64, b0: f64) -> f64 {
     (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b.ln() - b0.ln()) + a * (b0 - b) / b
 }
 

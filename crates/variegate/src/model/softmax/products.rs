@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use rand_distr::{Distribution, StandardNormal};
 
+use super::covariance::Covariance;
+use super::factors::Factors;
+use super::job::State;
 use super::layout::Layout;
-use super::node::Covariance;
-use super::pass::Ask;
-use super::vb::{Factors, State, Vb};
+use super::pass::ask::Ask;
+use super::program::Vb;
 use crate::Result;
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
@@ -21,12 +23,12 @@ const SHRUNK: f64 = 1e-4;
 const ROUNDS: usize = 12;
 
 /// Solutions of (A + C)d = gradient − Aμ for every unit of the nodes that need them; zeros elsewhere.
-pub fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
+pub(crate) fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
     let dim = layout.dim;
     let mut d = vec![0.0; layout.units * dim];
     let (mut residual, mut alpha, mut diagonal) = (d.clone(), d.clone(), vec![1.0; layout.units * dim]);
     for (node, l) in q.nodes.iter().zip(&layout.nodes).filter(|(_, l)| l.covariance.needs_products()) {
-        let at = l.first_unit * dim..(l.first_unit + l.units) * dim;
+        let at = l.at_weights(dim);
         residual[at.clone()].copy_from_slice(&node.residual(l, &state.stats.gradient.0[at.clone()], state.beta));
         alpha[at.clone()].copy_from_slice(&l.prior.means(&node.rates, state.beta));
         let len = l.covariance.matrix_len(dim);
@@ -53,7 +55,7 @@ pub fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Ro
     let mut rz = parts(&residual, &z);
     let first = parts(&residual, &residual);
     for _ in 0..MOST_STEPS {
-        let ask = Ask::Products { tree: Cow::Borrowed(&state.tree), view: view.clone(), vectors: Cow::Borrowed(&p) };
+        let ask = Ask::Products { at: state.at(view.clone()), vectors: Cow::Borrowed(&p) };
         let mut product = rows.all(&ask)?.gradient.0;
         product.iter_mut().zip(&alpha).zip(&p).for_each(|((o, a), p)| *o += a * p);
         let curved = parts(&p, &product);
@@ -82,7 +84,7 @@ pub fn directions(layout: &Layout, state: &State, q: &Factors, rows: &mut dyn Ro
 }
 
 /// Orthonormal directions (rank×D, one a row) in which the rows vary most, by subspace iteration from a fixed random start.
-pub fn basis(program: &Vb, rank: usize, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
+pub(crate) fn basis(program: &Vb, rank: usize, rows: &mut dyn Rows<Vb>) -> Result<Vec<f64>> {
     let dim = program.design.dim();
     let mut rng = Stream::new(0, 0, Purpose::Start).rng();
     let mut q: Vec<f64> = (0..rank * dim).map(|_| StandardNormal.sample(&mut rng)).collect();

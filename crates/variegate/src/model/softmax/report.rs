@@ -3,13 +3,12 @@
 //! A softmax does not change when all children of a node get the same weights added, so weights are reported as contrasts: for two
 //! classes the log-odds of the second against the first, else each child against the mean of its node.
 
-use super::layout::Layout;
-use super::node::Covariance;
+use super::covariance::Covariance;
+use super::job::Standing;
+use super::layout::{Layout, components};
 use super::posterior::SoftmaxPosterior;
-use super::score::components;
 use super::tree::{Child, Leaf, Structure};
-use super::vb::Standing;
-use super::{Inference, bound, vb};
+use super::{Inference, bound};
 use crate::answer::{Chosen, ColumnKind, Dim, Fact, Figure, NamedArray, Summary, SummaryTable};
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
@@ -286,7 +285,7 @@ impl SoftmaxPosterior {
             facts.push(Fact::number("penalised log likelihood", self.maximum.unwrap_or(self.bound)));
         } else {
             facts.push(Fact::text("bound", self.settings.bound.word()));
-            facts.push(Fact::text("covariance", vb::covariance_of(&layout).text()));
+            facts.push(Fact::text("covariance", layout.covariance().text()));
             facts.push(Fact::text("precision", self.settings.precision.word()));
             facts.extend(self.precisions());
             facts.push(Fact::number("elbo", self.bound));

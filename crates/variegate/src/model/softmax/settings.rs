@@ -3,14 +3,14 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bound::Bound;
+use super::covariance::Covariance;
+use super::criterion::Criterion;
 use super::layout::Shape;
 use super::leaf::LeafPrior;
-use super::node::Covariance;
+use super::policy::{Policy, Search};
 use super::precision::Precision;
-use super::score::Criterion;
-use super::search::{Policy, Search};
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
-use super::tree::{Coding, Outcome, Structure};
+use super::tree::{Coding, Emission, Structure};
 use crate::data::{Design, InputMap};
 use crate::model::{Kind, Meaningless, SAMPLING, Setting, refuse_meaningless};
 use crate::{Error, Result};
@@ -420,7 +420,7 @@ impl Settings {
     }
 
     /// Bound, covariance and prior of nodes.
-    pub fn shape(&self, design: &Design) -> Shape {
+    pub(crate) fn shape(&self, design: &Design) -> Shape {
         Shape {
             bound: self.bound,
             covariance: self.covariance.0,
@@ -433,7 +433,7 @@ impl Settings {
     }
 
     /// Prior of Gaussian leaves.
-    pub fn leaf(&self) -> LeafPrior {
+    pub(crate) fn leaf(&self) -> LeafPrior {
         LeafPrior {
             noise: (self.noise_shape, self.noise_rate),
             slope: (self.slope_shape, self.slope_rate),
@@ -442,23 +442,23 @@ impl Settings {
     }
 
     /// Which structures are fitted.
-    pub fn search(&self, outcome: Outcome) -> Result<Search> {
+    pub(crate) fn search(&self, outcome: Emission) -> Result<Search> {
         let sizes = |text: &str| Sizes::read(text).unwrap_or(Sizes::Given(vec![1]));
         let policy = match (outcome, &self.subclasses, &self.experts, &self.gates) {
-            (Outcome::Classes(classes), Some(text), ..) => sizes(text)
+            (Emission::Classes(classes), Some(text), ..) => sizes(text)
                 .subclasses(classes, self.generations, self.relevance)
                 .map_err(|allowed| Error::setting("subclasses", text, allowed))?,
             (_, _, Some(text), _) => sizes(text).experts(),
             (_, _, _, Some(value)) => {
                 let gates = value.read().ok_or_else(|| Error::setting("gates", &value.0, GATES))?;
-                if let (Outcome::Classes(classes), Err(found)) = (outcome, check_subclasses(&gates, outcome)) {
+                if let (Emission::Classes(classes), Err(found)) = (outcome, check_subclasses(&gates, outcome)) {
                     return Err(Error::setting("gates", found, format!("a tree whose `subclasses` name {classes} numbers, one a class")));
                 }
                 Policy::All(vec![Structure::Gates(gates)])
             }
-            (Outcome::Classes(classes), ..) => Policy::All(vec![Structure::Subclasses(vec![1; classes])]),
+            (Emission::Classes(classes), ..) => Policy::All(vec![Structure::Subclasses(vec![1; classes])]),
             // the number of experts is what the user of a regression wants to know
-            (Outcome::Real(_), ..) => Policy::GreedyExperts { most: 5 },
+            (Emission::Real(_), ..) => Policy::GreedyExperts { most: 5 },
         };
         Ok(Search {
             policy,
@@ -472,11 +472,11 @@ impl Settings {
     }
 }
 
-fn check_subclasses(gates: &super::tree::Gates, outcome: Outcome) -> std::result::Result<(), String> {
+fn check_subclasses(gates: &super::tree::Gates, outcome: Emission) -> std::result::Result<(), String> {
     use super::tree::Gates;
     match (gates, outcome) {
         (Gates::Gate { children, .. }, _) => children.iter().try_for_each(|c| check_subclasses(c, outcome)),
-        (Gates::Subclasses(sizes), Outcome::Classes(classes)) if sizes.len() != classes => Err(format!("{} numbers", sizes.len())),
+        (Gates::Subclasses(sizes), Emission::Classes(classes)) if sizes.len() != classes => Err(format!("{} numbers", sizes.len())),
         _ => Ok(()),
     }
 }

@@ -4,11 +4,11 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::bound::tilted::softmax;
 use super::layout::Layout;
-use super::search::Policy;
+use super::policy::Policy;
 use super::settings::{Settings, Task};
-use super::tilted::softmax;
-use super::tree::{Child, Leaf, Outcome, Structure, Tree};
+use super::tree::{Child, Emission, Leaf, Structure, Tree};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::Simulation;
@@ -62,7 +62,7 @@ pub(super) struct Truth {
 }
 
 /// Parameters of a tree from their prior.
-pub(super) fn draw_truth(settings: &Settings, tree: Tree, outcome: Outcome, design: &Design, rng: &mut Philox) -> Result<Truth> {
+pub(super) fn draw_truth(settings: &Settings, tree: Tree, outcome: Emission, design: &Design, rng: &mut Philox) -> Result<Truth> {
     let gamma = |name: &str, shape: f64, rate: f64, rng: &mut Philox| -> Result<f64> {
         let distribution = Gamma::new(shape, 1.0).map_err(|e| Error::setting(name, shape, format!("a shape to draw from ({e})")))?;
         // a small shape draws precisions that underflow; their weights would not be finite
@@ -151,7 +151,7 @@ fn tries(rows: usize, columns: usize, leaves: usize) -> u64 {
 }
 
 /// The one structure that the settings name.
-fn structure_of(settings: &Settings, outcome: Outcome) -> Result<Structure> {
+fn structure_of(settings: &Settings, outcome: Emission) -> Result<Structure> {
     let regression_default = settings.task == Task::Regression && settings.experts.is_none() && settings.gates.is_none();
     if regression_default {
         return Ok(Structure::Experts(2));
@@ -169,7 +169,7 @@ fn structure_of(settings: &Settings, outcome: Outcome) -> Result<Structure> {
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     let (columns, classes) = (request.columns, request.classes);
     let design = Design::identity(columns, true);
-    let outcome = if settings.task == Task::Regression { Outcome::Real(1) } else { Outcome::Classes(classes) };
+    let outcome = if settings.task == Task::Regression { Emission::Real(1) } else { Emission::Classes(classes) };
     let structure = structure_of(settings, outcome)?;
     let tree = structure.tree(outcome, settings.coding);
     let stream = Stream::new(seed, 0, Purpose::Simulate);
@@ -181,12 +181,12 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
         let mut rng = stream.item(attempt).rng();
         let truth = draw_truth(settings, tree.clone(), outcome, &design, &mut rng)?;
         let target = match outcome {
-            Outcome::Classes(_) => {
+            Emission::Classes(_) => {
                 let codes = values.chunks_exact(columns).map(|row| truth.class(&design_row(row), &mut rng)).collect::<Vec<u32>>();
                 let names = (1..=classes).map(|c| format!("c{c}")).collect();
                 Target::Classes(Classes { codes, names })
             }
-            Outcome::Real(_) => {
+            Emission::Real(_) => {
                 let values = values.chunks_exact(columns).map(|row| truth.outcome(&design_row(row), &mut rng)).collect();
                 Target::Real { width: 1, values }
             }

@@ -6,35 +6,20 @@
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
 
-use super::gather::Gathered;
 use super::layout::Layout;
-use super::map::Objective;
+use super::pass::ask::Gathered;
 use super::tree::Child;
 use crate::run::Stream;
 
-/// Where a search begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Start {
-    /// All weights zero: enough where there is one maximum.
-    Zero,
-    /// Standard normal weights, by number.
-    Random(u32),
-    /// Clusters of rows, by number.
-    Clusters(u32),
-    /// These parameters.
-    At(Vec<f64>),
-}
-
 /// Rows gathered for clusters: so many numbers at most.
-pub const GATHERED_NUMBERS: usize = 2_000_000;
+pub(crate) const GATHERED_NUMBERS: usize = 2_000_000;
 
 /// Standard normal weights; leaves begin near zero slopes and unit noise.
-pub fn random(layout: &Layout, stream: Stream) -> Vec<f64> {
+pub(crate) fn random(layout: &Layout, stream: Stream) -> Vec<f64> {
     let mut rng = stream.rng();
     let weights = layout.vectors() * layout.dim;
-    let mut at = vec![0.0; Objective::len(layout)];
+    let mut at = vec![0.0; layout.parameters()];
     for (i, w) in at[..weights].iter_mut().enumerate() {
         let z: f64 = StandardNormal.sample(&mut rng);
         *w = if i < layout.units * layout.dim { z } else { 0.3 * z };
@@ -43,9 +28,9 @@ pub fn random(layout: &Layout, stream: Stream) -> Vec<f64> {
 }
 
 /// Weights from clusters of the gathered rows. `bias` says whether the last design column is the bias.
-pub fn clusters(layout: &Layout, gathered: &Gathered, bias: bool, stream: Stream) -> Vec<f64> {
+pub(crate) fn clusters(layout: &Layout, gathered: &Gathered, bias: bool, stream: Stream) -> Vec<f64> {
     let mut rng = stream.rng();
-    let mut at = vec![0.0; Objective::len(layout)];
+    let mut at = vec![0.0; layout.parameters()];
     let rows: Vec<(u32, &[f64])> = gathered.rows.iter().map(|(_, class, row)| (*class, &row[..])).collect();
     place(layout, layout.root, &rows, bias, &mut rng, &mut at);
     // slopes of leaves must differ, or leaves whose gates agree would stay the same
@@ -94,7 +79,7 @@ fn place(layout: &Layout, child: Child, rows: &[(u32, &[f64])], bias: bool, rng:
             *l += 0.01 * z;
         }
     }
-    at[node.first_unit * dim..(node.first_unit + node.units) * dim].copy_from_slice(&node.unit_weights(&logits, dim));
+    at[node.at_weights(dim)].copy_from_slice(&node.unit_weights(&logits, dim));
 }
 
 fn weigh(centre: &[f64], variance: f64, bias: bool, out: &mut [f64]) {

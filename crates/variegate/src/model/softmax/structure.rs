@@ -3,28 +3,28 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::search::Policy;
+use super::policy::Policy;
 use super::tree::{Coding, Gates, Structure};
 
 /// Largest number of subclasses or experts that `auto` tries unless it is told another.
 const AUTO_MOST: usize = 10;
 /// Most structures that are fitted one and all.
-pub const MOST_STRUCTURES: usize = 1000;
+pub(crate) const MOST_STRUCTURES: usize = 1000;
 /// Most subclasses or experts anywhere.
 const MOST: usize = 1000;
 
 /// What `subclasses` may be.
-pub const SUBCLASSES: &str = "numbers of subclasses in the order of the classes like 3,2, one number for all classes, auto, auto:MOST, \
+pub(crate) const SUBCLASSES: &str = "numbers of subclasses in the order of the classes like 3,2, one number for all classes, auto, auto:MOST, \
                               compressive:LARGEST or all:LARGEST";
 /// What `experts` may be.
-pub const EXPERTS: &str = "a number of experts, auto, auto:MOST or all:MOST";
+pub(crate) const EXPERTS: &str = "a number of experts, auto, auto:MOST or all:MOST";
 /// What `gates` may be.
-pub const GATES: &str = "a list whose items are \"expert\", a number of experts, a list again, or a table with `children` (and `coding`) or \
+pub(crate) const GATES: &str = "a list whose items are \"expert\", a number of experts, a list again, or a table with `children` (and `coding`) or \
                          with `subclasses`";
 
 /// A number of subclasses or experts, or how to search for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sizes {
+pub(crate) enum Sizes {
     /// These numbers.
     Given(Vec<usize>),
     /// Greedy splits and deletions, up to this number.
@@ -37,7 +37,7 @@ pub enum Sizes {
 
 impl Sizes {
     /// Reads `3,2`, `auto`, `auto:6`, `compressive:5`, `all:5`.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<usize>().ok().filter(|n| (1..=MOST).contains(n));
         match text.split_once(':') {
             Some(("auto", most)) => number(most).map(Sizes::Auto),
@@ -50,7 +50,7 @@ impl Sizes {
     }
 
     /// Whether this is a number of experts, or a search for one.
-    pub fn of_experts(&self) -> bool {
+    pub(crate) fn of_experts(&self) -> bool {
         match self {
             Sizes::Given(sizes) => sizes.len() == 1,
             Sizes::Auto(_) | Sizes::All(_) => true,
@@ -59,7 +59,7 @@ impl Sizes {
     }
 
     /// The structures of so many classes with subclasses; the error says what is wrong.
-    pub fn subclasses(&self, classes: usize, generations: u32, relevance: f64) -> Result<Policy, String> {
+    pub(crate) fn subclasses(&self, classes: usize, generations: u32, relevance: f64) -> Result<Policy, String> {
         Ok(match self {
             Sizes::Given(sizes) if sizes.len() == 1 => Policy::All(vec![Structure::Subclasses(vec![sizes[0]; classes])]),
             Sizes::Given(sizes) if sizes.len() == classes => Policy::All(vec![Structure::Subclasses(sizes.clone())]),
@@ -80,7 +80,7 @@ impl Sizes {
     }
 
     /// The structures with experts.
-    pub fn experts(&self) -> Policy {
+    pub(crate) fn experts(&self) -> Policy {
         match self {
             Sizes::Given(count) => Policy::All(vec![Structure::Experts(count[0])]),
             Sizes::Auto(most) => Policy::GreedyExperts { most: *most },
@@ -95,7 +95,7 @@ pub struct GatesValue(pub Value);
 
 impl GatesValue {
     /// The gates.
-    pub fn read(&self) -> Option<Gates> {
+    pub(crate) fn read(&self) -> Option<Gates> {
         let gates = gates(&self.0)?;
         (gates.experts() <= MOST).then_some(gates)
     }

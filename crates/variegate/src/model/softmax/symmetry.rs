@@ -13,8 +13,9 @@
 //! With more than [`MOST_ALIKE`] children alike the value is 0. Either is a low value, and said to be one. Only weights of nodes
 //! are looked at: precisions and Gaussian leaves could tell copies better apart, so leaving them out lowers the value too.
 
+use super::covariance::Covariance;
 use super::layout::{Layout, Logits, NodeLayout};
-use super::node::{Covariance, Factors, Node};
+use super::node::{Node, NodeFactors};
 use super::tree::{Child, Tree};
 use crate::data::design::packed_len;
 use crate::linalg::{NotPositiveDefinite, dot};
@@ -29,22 +30,29 @@ const MOST_MATCHINGS: f64 = 1000.0;
 
 /// ln Sym_eff.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effective {
+pub(crate) struct Effective {
     /// Its value, between 0 and ln Sym.
-    pub value: f64,
+    pub(crate) value: f64,
     /// Whether it is a lower value only.
-    pub is_low: bool,
+    pub(crate) is_low: bool,
 }
 
 /// ln Sym_eff of the nodes of a tree.
-pub fn ln_effective(layout: &Layout, tree: &Tree, nodes: &[Node], basis: &[f64], key: u64) -> Result<Effective, NotPositiveDefinite> {
+pub(crate) fn ln_effective(
+    layout: &Layout,
+    tree: &Tree,
+    nodes: &[Node],
+    basis: &[f64],
+    key: u64,
+) -> Result<Effective, NotPositiveDefinite> {
     let groups: Vec<Vec<Vec<usize>>> = (0..nodes.len()).map(|v| tree.alike(v)).collect();
     let most = groups.iter().flatten().map(Vec::len).max().unwrap_or(1);
     if most == 1 || most > MOST_ALIKE {
         return Ok(Effective { value: 0.0, is_low: most > 1 });
     }
     let found = nodes.iter().map(Node::factors).collect::<Result<Vec<_>, _>>()?;
-    let parts: Vec<Part> = nodes.iter().zip(&layout.nodes).zip(groups).map(|((n, l), g)| Part::new(n, l, g)).collect::<Result<_, _>>()?;
+    let parts: Vec<SeenNode> =
+        nodes.iter().zip(&layout.nodes).zip(groups).map(|((n, l), g)| SeenNode::new(n, l, g)).collect::<Result<_, _>>()?;
     let is_low = parts.iter().zip(nodes).any(|(p, n)| matches!(&p.density, Density::Apart(..)) && n.covariance == Covariance::Joint);
     let ln_sym = tree.ln_symmetries();
     let mut sum = 0.0;
@@ -69,21 +77,21 @@ fn seen(layout: &NodeLayout, units: Vec<f64>, dim: usize) -> Vec<f64> {
 /// q of a node as relabelling sees it, up to a factor.
 enum Density {
     /// One vector, whose sign turns where its two children change places.
-    Logistic(Node, Factors),
+    Logistic(Node, NodeFactors),
     /// A product of one density a child.
-    Apart(Node, Factors),
+    Apart(Node, NodeFactors),
     /// Children that correlate.
     Together(Node),
 }
 
-struct Part {
+struct SeenNode {
     children: Vec<Child>,
     /// Places of children alike; in the same order for all nodes that are alike.
     groups: Vec<Vec<usize>>,
     density: Density,
 }
 
-impl Part {
+impl SeenNode {
     fn new(node: &Node, layout: &NodeLayout, groups: Vec<Vec<usize>>) -> Result<Self, NotPositiveDefinite> {
         let matchings: f64 = groups.iter().map(|g| (1..=g.len()).map(|n| n as f64).product::<f64>()).product();
         let density = match &layout.logits {
@@ -107,7 +115,7 @@ impl Part {
 
 /// All copies of one draw.
 struct Copies<'a> {
-    parts: &'a [Part],
+    parts: &'a [SeenNode],
     weights: Vec<Vec<f64>>,
     basis: &'a [f64],
 }

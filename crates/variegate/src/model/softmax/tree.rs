@@ -21,7 +21,7 @@ pub enum Coding {
 
 /// What hangs below a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Child {
+pub(crate) enum Child {
     /// Another node.
     Node(usize),
     /// A leaf.
@@ -30,7 +30,7 @@ pub enum Child {
 
 /// What a leaf emits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Leaf {
+pub(crate) enum Leaf {
     /// This class.
     Class(u32),
     /// A real outcome, linear in the inputs with Gaussian noise.
@@ -39,27 +39,27 @@ pub enum Leaf {
 
 /// An inner node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Branch {
+pub(crate) struct Branch {
     /// How its logits are made.
-    pub coding: Coding,
+    pub(crate) coding: Coding,
     /// Its children, in order.
-    pub children: Vec<Child>,
+    pub(crate) children: Vec<Child>,
 }
 
 /// A softmax tree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Tree {
+pub(crate) struct Tree {
     /// Where every row begins: node 0, or the only leaf.
-    pub root: Child,
+    pub(crate) root: Child,
     /// Inner nodes, parents first.
-    pub nodes: Vec<Branch>,
+    pub(crate) nodes: Vec<Branch>,
     /// Leaves, from left to right.
-    pub leaves: Vec<Leaf>,
+    pub(crate) leaves: Vec<Leaf>,
 }
 
 /// What the leaves of a family of trees emit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub(crate) enum Emission {
     /// One of so many classes.
     Classes(usize),
     /// So many real numbers.
@@ -68,7 +68,7 @@ pub enum Outcome {
 
 /// A tree of gates above experts, as users write it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Gates {
+pub(crate) enum Gates {
     /// An expert: a softmax over the classes, or a linear model of a real outcome.
     Expert,
     /// An expert whose classes have so many subclasses.
@@ -84,7 +84,7 @@ pub enum Gates {
 
 /// The structure of a model, from which its tree is built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Structure {
+pub(crate) enum Structure {
     /// Number of subclasses of each class.
     Subclasses(Vec<usize>),
     /// Number of experts behind one gate.
@@ -95,7 +95,7 @@ pub enum Structure {
 
 impl Structure {
     /// The tree, with nodes of two children in `binary` coding.
-    pub fn tree(&self, outcome: Outcome, binary: Coding) -> Tree {
+    pub(crate) fn tree(&self, outcome: Emission, binary: Coding) -> Tree {
         let gates = match self {
             Structure::Subclasses(sizes) => Gates::Subclasses(sizes.clone()),
             Structure::Experts(1) => Gates::Expert,
@@ -108,7 +108,7 @@ impl Structure {
     }
 
     /// In a few characters: `[3,2]`, `4 experts`, `((e e) e)`.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Structure::Subclasses(sizes) => list(sizes),
             Structure::Experts(1) => "1 expert".into(),
@@ -118,7 +118,7 @@ impl Structure {
     }
 
     /// Whether the maximum of the likelihood is unique, so that no restarts are needed: every class has one leaf below one node.
-    pub fn is_concave(&self) -> bool {
+    pub(crate) fn is_concave(&self) -> bool {
         match self {
             Structure::Subclasses(sizes) => sizes.iter().all(|s| *s == 1),
             Structure::Experts(count) => *count == 1,
@@ -137,7 +137,7 @@ impl Gates {
     }
 
     /// Number of experts.
-    pub fn experts(&self) -> usize {
+    pub(crate) fn experts(&self) -> usize {
         match self {
             Gates::Gate { children, .. } => children.iter().map(Gates::experts).sum(),
             _ => 1,
@@ -150,7 +150,7 @@ fn list(sizes: &[usize]) -> String {
 }
 
 impl Tree {
-    fn grow(&mut self, gates: &Gates, outcome: Outcome, binary: Coding) -> Child {
+    fn grow(&mut self, gates: &Gates, outcome: Emission, binary: Coding) -> Child {
         let coding = |asked: Option<Coding>, children: usize| if children == 2 { asked.unwrap_or(binary) } else { Coding::Full };
         match (gates, outcome) {
             (Gates::Gate { children, .. }, _) if children.len() == 1 => self.grow(&children[0], outcome, binary),
@@ -163,9 +163,9 @@ impl Tree {
                 }
                 Child::Node(number)
             }
-            (_, Outcome::Real(_)) => self.leaf(Leaf::Gaussian),
-            (Gates::Expert, Outcome::Classes(classes)) => self.emit(&vec![1; classes], binary),
-            (Gates::Subclasses(sizes), Outcome::Classes(_)) => self.emit(sizes, binary),
+            (_, Emission::Real(_)) => self.leaf(Leaf::Gaussian),
+            (Gates::Expert, Emission::Classes(classes)) => self.emit(&vec![1; classes], binary),
+            (Gates::Subclasses(sizes), Emission::Classes(_)) => self.emit(sizes, binary),
         }
     }
 
@@ -189,7 +189,7 @@ impl Tree {
     }
 
     /// Leaves below a child, in order.
-    pub fn leaves_below(&self, child: Child) -> Vec<usize> {
+    pub(crate) fn leaves_below(&self, child: Child) -> Vec<usize> {
         match child {
             Child::Leaf(leaf) => vec![leaf],
             Child::Node(node) => self.nodes[node].children.iter().flat_map(|c| self.leaves_below(*c)).collect(),
@@ -197,12 +197,12 @@ impl Tree {
     }
 
     /// Whether a leaf below the node emits the class; always for real outcomes.
-    pub fn emits(&self, node: usize, class: u32) -> bool {
+    pub(crate) fn emits(&self, node: usize, class: u32) -> bool {
         self.leaves_below(Child::Node(node)).iter().any(|l| self.leaves[*l] == Leaf::Class(class) || self.leaves[*l] == Leaf::Gaussian)
     }
 
     /// A text that two subtrees share exactly where one can be turned into the other by reordering children.
-    pub fn canonical(&self, child: Child) -> String {
+    pub(crate) fn canonical(&self, child: Child) -> String {
         match child {
             Child::Leaf(leaf) => match self.leaves[leaf] {
                 Leaf::Class(class) => class.to_string(),
@@ -218,7 +218,7 @@ impl Tree {
     }
 
     /// Places of the children of a node, in groups that may be exchanged for one another.
-    pub fn alike(&self, node: usize) -> Vec<Vec<usize>> {
+    pub(crate) fn alike(&self, node: usize) -> Vec<Vec<usize>> {
         let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (place, child) in self.nodes[node].children.iter().enumerate() {
             groups.entry(self.canonical(*child)).or_default().push(place);
@@ -227,7 +227,7 @@ impl Tree {
     }
 
     /// Logarithm of the number of relabellings that leave the model as it is.
-    pub fn ln_symmetries(&self) -> f64 {
+    pub(crate) fn ln_symmetries(&self) -> f64 {
         (0..self.nodes.len()).flat_map(|v| self.alike(v)).map(|group| ln_gamma(group.len() as f64 + 1.0)).sum::<f64>() + 0.0
     }
 }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn builders_make_the_trees_of_the_models() {
-        let two = Outcome::Classes(2);
+        let two = Emission::Classes(2);
         let softmax = Structure::Subclasses(vec![1, 1]).tree(two, Coding::Full);
         assert_eq!(softmax.nodes.len(), 1);
         assert_eq!(softmax.leaves, [Leaf::Class(0), Leaf::Class(1)]);
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(experts.nodes[2].coding, Coding::Logistic);
         assert_eq!(experts.nodes[0].children, [Child::Node(1), Child::Node(2), Child::Node(3)]);
         assert_eq!(experts.nodes[3].children, [Child::Leaf(4), Child::Leaf(5)]);
-        let one = Structure::Experts(1).tree(Outcome::Real(1), Coding::Full);
+        let one = Structure::Experts(1).tree(Emission::Real(1), Coding::Full);
         assert_eq!((one.root, one.nodes.len(), one.leaves.len()), (Child::Leaf(0), 0, 1));
         let deep = Structure::Gates(gate(vec![gate(vec![Gates::Expert]), gate(vec![Gates::Expert, Gates::Subclasses(vec![2, 1])])]));
         assert_eq!(deep.describe(), "((e) (e [2,1]))");
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn symmetries_are_counted() {
-        let two = Outcome::Classes(2);
+        let two = Emission::Classes(2);
         let count = |s: Structure, o| s.tree(o, Coding::Full).ln_symmetries().exp();
         assert!((count(Structure::Subclasses(vec![3, 2]), two) - 12.0).abs() < 1e-9);
         assert!((count(Structure::Experts(4), two) - 24.0).abs() < 1e-9);
@@ -276,7 +276,7 @@ mod tests {
         // two gates of three experts, each with two subclasses of one class: 2 · (3! · 2³)²
         let wide = Structure::Gates(gate(vec![gate(vec![Gates::Subclasses(vec![2, 1]); 3]); 2]));
         assert!((count(wide, two).ln() - 4608f64.ln()).abs() < 1e-9);
-        assert!((count(wide_real(), Outcome::Real(1)).ln() - (2.0 * 36.0f64).ln()).abs() < 1e-9);
+        assert!((count(wide_real(), Emission::Real(1)).ln() - (2.0 * 36.0f64).ln()).abs() < 1e-9);
     }
 
     fn wide_real() -> Structure {

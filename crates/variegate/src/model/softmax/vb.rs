@@ -10,20 +10,18 @@
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
-use super::layout::{Layout, Shape};
-use super::leaf::{GaussianLeaf, LeafMoments, LeafPrior, LeafStats};
+use super::factors::{Factors, TreeMoments};
+use super::job::{Job, Maximum, Standing, Start, State};
+use super::layout::Layout;
+use super::leaf::{GaussianLeaf, LeafMoments, LeafStats};
 use super::map::Objective;
-use super::node::{Covariance, Moments, Node, RowStats};
-use super::pass::{Ask, Fold, Local, Scratch, TreeStats, View};
+use super::node::{Node, RowStats};
+use super::pass::Scratch;
+use super::pass::ask::{Ask, Local, TreeStats};
 use super::products;
-use super::score::Scores;
-use super::search::Search;
-use super::starts::{self, Start};
-use super::tree::{Coding, Outcome, Structure, Tree};
-use crate::data::Design;
+use super::program::Vb;
+use super::starts;
 use crate::linalg::NotPositiveDefinite;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
@@ -32,215 +30,12 @@ use crate::{Error, Result};
 const START_VARIANCE: f64 = 0.1;
 /// Below this a step is not worth another visit.
 const SHORTEST_STEP: f64 = 1e-4;
-/// Iterations of the search for a start.
-pub const SEARCH_ITERATIONS: usize = 500;
 /// Annealing: first inverse temperature, its growth, and the sweeps of a stage.
 const ANNEAL: (f64, f64, u32) = (0.5, 1.15, 10);
 
-/// The program.
-#[derive(Debug, Clone)]
-pub struct Vb {
-    /// From raw rows to design rows.
-    pub design: Design,
-    /// What leaves emit.
-    pub outcome: Outcome,
-    /// Bound, covariance and prior of nodes.
-    pub shape: Shape,
-    /// Coding of nodes with two children.
-    pub binary: Coding,
-    /// Prior of Gaussian leaves.
-    pub leaf: LeafPrior,
-    /// Factor of the weight of each class; empty for ones.
-    pub class_weight: Vec<f64>,
-    /// Total weight of the rows of each class, or of all rows for real outcomes.
-    pub counts: Vec<f64>,
-    /// Subtracted from each real outcome.
-    pub y_mean: Vec<f64>,
-    /// Divides each real outcome.
-    pub y_scale: Vec<f64>,
-    /// ρ of the search for a start.
-    pub map_penalty: f64,
-    /// Ascent ends when a sweep gains less than this (or than 1e-8 of the bound).
-    pub tol: f64,
-    /// Whether ascents are annealed.
-    pub anneal: bool,
-    /// Which structures are tried, and how one is chosen.
-    pub search: Search,
-}
-
-/// How an ascent stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Standing {
-    /// Still rising.
-    Running,
-    /// The last sweep gained less than the tolerance.
-    Converged,
-    /// No step, however short, gains anything: as high as rounding allows.
-    NoStepLeft,
-    /// The bound was not finite after a step; the state before it is kept.
-    Numerical,
-}
-
-/// What a chain does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
-    /// The structure of the tree.
-    pub structure: Structure,
-    /// What the result is for.
-    pub role: Role,
-    /// Number of steps of a search that led to it.
-    pub generation: u32,
-    /// Where it begins.
-    pub start: Start,
-    /// Iterations of a search for the maximum of the likelihood; 0 for none.
-    pub search: usize,
-    /// Most sweeps of the ascent; 0 for none.
-    pub ascent: u64,
-    /// Rows it does without.
-    pub fold: Option<Fold>,
-    /// Whether criteria that need the rows are computed at its end.
-    pub score: bool,
-}
-
-/// What the result of a job is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Role {
-    /// One of several starts; the best go on.
-    Start,
-    /// The fit of a structure.
-    Fit,
-    /// A short try of a structure next to that of another chain.
-    Trial {
-        /// That chain.
-        parent: u32,
-    },
-}
-
-/// A maximum of the likelihood.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Maximum {
-    /// The parameters, as `map.rs` lays them out.
-    pub at: Vec<f64>,
-    /// Penalised log likelihood.
-    pub value: f64,
-}
-
-/// q of all nodes and leaves.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Factors {
-    /// Nodes of the tree.
-    pub nodes: Vec<Node>,
-    /// Gaussian leaves.
-    pub leaves: Vec<GaussianLeaf>,
-}
-
-/// State between two sweeps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// What the chain does.
-    pub job: Job,
-    /// The tree of its structure.
-    pub tree: Tree,
-    /// The maximum its ascent began at, once it was searched for.
-    pub maximum: Option<Maximum>,
-    /// Basis of low-rank covariances.
-    pub basis: Vec<f64>,
-    /// Curvature of Böhning's bound at the root, the same in every sweep.
-    pub root_curvature: Vec<f64>,
-    /// q, once the ascent has begun.
-    pub q: Option<Factors>,
-    /// What the rows say of this q.
-    pub stats: TreeStats,
-    /// L of this q, or the penalised log likelihood before there is one.
-    pub bound: f64,
-    /// Length of the last step.
-    pub step: f64,
-    /// Sweeps of the ascent so far.
-    pub ascents: u64,
-    /// Inverse temperature.
-    pub beta: f64,
-    /// Sweeps since it was last raised.
-    pub stage: u32,
-    /// How the ascent stands.
-    pub standing: Standing,
-    /// Names the random numbers of scores and predictions that sample.
-    pub key: u64,
-    /// The criteria, once the job is done.
-    pub scores: Option<Scores>,
-}
-
-/// What follows from the precisions of all nodes and leaves.
-#[derive(Debug, Clone)]
-pub struct TreeMoments {
-    /// Of the nodes.
-    pub nodes: Vec<Moments>,
-    /// Of the leaves.
-    pub leaves: Vec<LeafMoments>,
-}
-
-impl Factors {
-    /// Moments of all nodes and leaves.
-    pub fn moments(&self, layout: &Layout, basis: &[f64], beta: f64) -> Result<TreeMoments, NotPositiveDefinite> {
-        Ok(TreeMoments {
-            nodes: self.nodes.iter().zip(&layout.nodes).map(|(n, l)| n.moments(l, basis, beta)).collect::<Result<_, _>>()?,
-            leaves: self.leaves.iter().map(GaussianLeaf::moments).collect::<Result<_, _>>()?,
-        })
-    }
-
-    /// What rows need to know.
-    pub fn view(&self, layout: &Layout, moments: &TreeMoments, basis: &[f64], beta: f64, fold: Option<Fold>) -> View<'static> {
-        let mean: Vec<f64> = self.nodes.iter().flat_map(|n| &n.mean).chain(self.leaves.iter().flat_map(|l| &l.mean)).copied().collect();
-        let nodes = moments.nodes.iter().zip(&layout.nodes).filter(|(_, l)| l.forms > 0).flat_map(|(m, _)| &m.forms);
-        let forms: Vec<f64> = nodes.chain(moments.leaves.iter().flat_map(|m| &m.form)).copied().collect();
-        let constants = self.leaves.iter().map(|l| (0..l.rates.len()).map(|q| l.constant(q)).sum::<f64>());
-        let precisions = self.leaves.iter().flat_map(|l| (0..l.rates.len()).map(|q| l.noise_precision(q)));
-        let noise: Vec<f64> = constants.chain(precisions).chain(self.leaves.iter().map(|l| l.shape)).collect();
-        View { mean: mean.into(), forms: forms.into(), noise: noise.into(), basis: basis.to_vec().into(), beta, fold }
-    }
-}
-
-impl State {
-    /// A chain that has its job still before it.
-    pub fn new(program: &Vb, job: Job) -> Self {
-        let tree = job.structure.tree(program.outcome, program.binary);
-        Self {
-            job,
-            tree,
-            maximum: None,
-            basis: Vec::new(),
-            root_curvature: Vec::new(),
-            q: None,
-            stats: TreeStats::default(),
-            bound: f64::NEG_INFINITY,
-            step: 1.0,
-            ascents: 0,
-            beta: 1.0,
-            stage: 0,
-            standing: Standing::Running,
-            key: 0,
-            scores: None,
-        }
-    }
-
-    /// Whether the job is done.
-    pub fn done(&self) -> bool {
-        self.standing != Standing::Running || (self.job.ascent > 0 && self.ascents >= self.job.ascent)
-    }
-}
-
 impl Vb {
-    /// Layout of a tree.
-    pub fn layout(&self, tree: &Tree) -> Layout {
-        Layout::new(tree, &self.shape, self.outcome, self.design.dim())
-    }
-
-    /// Layout of a tree for predictions.
-    pub fn predicting(&self, tree: &Tree) -> Layout {
-        Layout::for_prediction(tree, &self.shape, self.outcome, self.design.dim())
-    }
-
     /// L of q, and what the rows say of it.
-    pub fn evaluate(
+    pub(crate) fn evaluate(
         &self,
         layout: &Layout,
         state: &State,
@@ -250,22 +45,18 @@ impl Vb {
     ) -> Result<(f64, TreeStats)> {
         let beta = state.beta;
         let view = q.view(layout, moments, &state.basis, beta, state.job.fold);
-        let stats = rows.all(&Ask::Bound { tree: Cow::Borrowed(&state.tree), view })?;
+        let stats = rows.all(&Ask::Bound(state.at(view)))?;
         let mut bound = stats.value.0;
         for ((node, moments), l) in q.nodes.iter().zip(&moments.nodes).zip(&layout.nodes) {
             bound += node.terms(l, moments, beta);
-            if l.forms == 0 {
-                // Σ_n ¼(S−1) x̃ᵀP⁻¹x̃ of Böhning's bound: all rows reach the root
-                let curved: f64 = moments.forms.iter().zip(&state.root_curvature).map(|(f, c)| f * c).sum();
-                bound -= 0.5 * l.units as f64 * curved;
-            }
+            bound -= state.root_term(l, moments);
         }
         for (leaf, moments) in q.leaves.iter().zip(&moments.leaves) {
             bound += leaf.terms(moments, &self.leaf);
         }
         // a bound on the density of the outcomes as given, not as standardised
         let rows_weight: f64 = if self.y_scale.is_empty() { 0.0 } else { self.counts.iter().sum() };
-        bound -= rows_weight * self.y_scale.iter().map(|s| s.ln()).sum::<f64>();
+        bound -= rows_weight * self.ln_scale();
         Ok((bound, stats))
     }
 
@@ -282,7 +73,7 @@ impl Vb {
         let stats = &state.stats;
         let mut moments = TreeMoments { nodes: Vec::new(), leaves: Vec::new() };
         for (node, l) in q.nodes.iter_mut().zip(&layout.nodes) {
-            let at = l.first_unit * dim..(l.first_unit + l.units) * dim;
+            let at = l.at_weights(dim);
             let rows = RowStats {
                 curvature: if l.forms == 0 { &state.root_curvature } else { &stats.curvature.0[l.matrices.clone()] },
                 gradient: &stats.gradient.0[at.clone()],
@@ -310,13 +101,9 @@ impl Vb {
     }
 
     /// q around given parameters.
-    pub fn factors_at(&self, layout: &Layout, at: &[f64], beta: f64) -> Factors {
+    pub(crate) fn factors_at(&self, layout: &Layout, at: &[f64], beta: f64) -> Factors {
         let (dim, outputs) = (layout.dim, layout.outputs);
-        let nodes = layout
-            .nodes
-            .iter()
-            .map(|l| Node::new(l, dim, at[l.first_unit * dim..(l.first_unit + l.units) * dim].to_vec(), START_VARIANCE, beta))
-            .collect();
+        let nodes = layout.nodes.iter().map(|l| Node::new(l, dim, at[l.at_weights(dim)].to_vec(), START_VARIANCE, beta)).collect();
         let leaves = (0..layout.gaussians())
             .map(|number| {
                 let mut leaf = GaussianLeaf::new(outputs, dim, &self.leaf);
@@ -334,7 +121,7 @@ impl Vb {
     }
 
     /// Begins the ascent at given parameters.
-    pub fn begin_ascent(&self, layout: &Layout, state: &mut State, at: &[f64], rows: &mut dyn Rows<Self>) -> Result<()> {
+    pub(crate) fn begin_ascent(&self, layout: &Layout, state: &mut State, at: &[f64], rows: &mut dyn Rows<Self>) -> Result<()> {
         if let Some(rank) = layout.rank() {
             state.basis = products::basis(self, rank, rows)?;
         }
@@ -361,7 +148,7 @@ impl Vb {
     /// The parameters a job begins at.
     fn start_of(&self, layout: &Layout, job: &Job, key: u64, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Vec<f64>> {
         Ok(match &job.start {
-            Start::Zero => vec![0.0; Objective::len(layout)],
+            Start::Zero => vec![0.0; layout.parameters()],
             Start::Random(number) => starts::random(layout, stream.item(u64::from(*number))),
             Start::Clusters(number) => {
                 let classes = self.counts.len().max(1);
@@ -374,7 +161,7 @@ impl Vb {
     }
 
     /// The first part of a job: up to where its ascent begins, or all of it where it has none.
-    pub fn begin(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<()> {
+    pub(crate) fn begin(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<()> {
         let layout = self.layout(&state.tree);
         let mut at = self.start_of(&layout, &state.job, state.key, rows, stream)?;
         if state.job.search > 0 {
@@ -392,7 +179,7 @@ impl Vb {
     }
 
     /// One sweep of the ascent; returns the number of visits.
-    pub fn ascend(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<u32> {
+    pub(crate) fn ascend(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<u32> {
         let layout = self.layout(&state.tree);
         let mut visits = self.anneal_stage(&layout, state, rows, stream)?;
         state.ascents += 1;
@@ -468,11 +255,6 @@ impl Vb {
         state.step = 1.0;
         Ok(1)
     }
-
-    /// Number of components as users count them: leaves, or experts.
-    fn components(tree: &Tree) -> u32 {
-        tree.leaves.len() as u32
-    }
 }
 
 impl Program for Vb {
@@ -515,20 +297,20 @@ impl Program for Vb {
         if self.anneal {
             extras.push(("beta".to_string(), state.beta));
         }
-        Ok(Report { objective: state.bound, components: Self::components(&state.tree), converged: done, extras })
+        Ok(Report { objective: state.bound, components: state.tree.leaves.len() as u32, converged: done, extras })
     }
 
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, _: Stream) -> Result<TreeStats> {
         Ok(match ask {
             Ask::Likelihood { tree, weights, fold } => self.visit_likelihood(&self.layout(tree), weights, *fold, block, scratch),
-            Ask::Bound { tree, view } => self.visit_bound(&self.layout(tree), view, block, local, scratch),
-            Ask::Products { tree, view, vectors } => self.visit_products(&self.layout(tree), view, vectors, block, local, scratch),
+            Ask::Bound(at) => self.visit_bound(&self.layout(&at.tree), &at.view, block, local, scratch),
+            Ask::Products { at, vectors } => self.visit_products(&self.layout(&at.tree), &at.view, vectors, block, local, scratch),
             Ask::Spread { probes } => self.visit_spread(probes, block, scratch),
             Ask::Gram { fold } => self.visit_gram(*fold, block, scratch),
             Ask::Gather { each, key } => self.visit_gather(*each, *key, block, scratch),
-            Ask::Scatter { tree, view } => self.visit_scatter(&self.layout(tree), view, block, scratch),
-            Ask::Tight { tree, view, key } => self.visit_tight(&self.predicting(tree), view, *key, block, scratch)?,
-            Ask::HeldOut { tree, view } => self.visit_held_out(&self.predicting(tree), view, block, scratch),
+            Ask::Scatter { at, components } => self.visit_scatter(&self.layout(&at.tree), &at.view, components, block, scratch),
+            Ask::Tight { at, key } => self.visit_tight(&self.predicting(&at.tree), &at.view, *key, block, scratch)?,
+            Ask::HeldOut(at) => self.visit_held_out(&self.predicting(&at.tree), &at.view, block, scratch),
         })
     }
 
@@ -546,9 +328,4 @@ impl Program for Vb {
         }
         Ok(next)
     }
-}
-
-/// The covariance of the largest node, for messages.
-pub fn covariance_of(layout: &Layout) -> Covariance {
-    layout.nodes.iter().max_by_key(|n| n.units).map_or(Covariance::Joint, |n| n.covariance)
 }

@@ -9,27 +9,27 @@ use super::tree::{Child, Leaf};
 
 /// Buffers of a walk. `z`, `phi` and (where leaves are Gaussian) `density` are filled in by the caller.
 #[derive(Debug, Default)]
-pub struct Walk {
+pub(crate) struct Walk {
     /// Logits of all nodes.
-    pub z: Vec<f64>,
+    pub(crate) z: Vec<f64>,
     /// ∂Φ/∂z of all nodes.
-    pub slope: Vec<f64>,
+    pub(crate) slope: Vec<f64>,
     /// Share of each child in the row.
-    pub share: Vec<f64>,
+    pub(crate) share: Vec<f64>,
     /// Φ of each node.
-    pub phi: Vec<f64>,
+    pub(crate) phi: Vec<f64>,
     /// Log density of each Gaussian leaf.
-    pub density: Vec<f64>,
+    pub(crate) density: Vec<f64>,
     /// Share of each node.
-    pub reach: Vec<f64>,
+    pub(crate) reach: Vec<f64>,
     /// Share of each leaf.
-    pub leaf: Vec<f64>,
+    pub(crate) leaf: Vec<f64>,
     up: Vec<f64>,
 }
 
 impl Walk {
     /// Makes room for a tree.
-    pub fn resize(&mut self, layout: &Layout) {
+    pub(crate) fn resize(&mut self, layout: &Layout) {
         for buffer in [&mut self.z, &mut self.slope, &mut self.share] {
             buffer.resize(layout.logits, 0.0);
         }
@@ -52,7 +52,7 @@ impl Walk {
     }
 
     /// Up: A of the root, for a row of this class (any number where leaves are Gaussian). β is the inverse temperature.
-    pub fn up(&mut self, layout: &Layout, class: u32, beta: f64) -> f64 {
+    pub(crate) fn up(&mut self, layout: &Layout, class: u32, beta: f64) -> f64 {
         for (v, node) in layout.nodes.iter().enumerate().rev() {
             self.up[v] = if let Some(own) = &node.own {
                 let own = &own[class as usize];
@@ -71,7 +71,7 @@ impl Walk {
     }
 
     /// Down: shares of nodes, children and leaves. Needs [`Walk::up`] before it.
-    pub fn down(&mut self, layout: &Layout, class: u32, beta: f64) {
+    pub(crate) fn down(&mut self, layout: &Layout, class: u32, beta: f64) {
         match layout.root {
             Child::Node(_) => self.reach[0] = 1.0,
             Child::Leaf(leaf) => self.leaf[leaf] = 1.0,
@@ -80,7 +80,7 @@ impl Walk {
             let reach = self.reach[v];
             let base = self.phi[v] + self.up[v];
             if let Some(own) = &node.own {
-                self.share[node.first_logit..node.first_logit + node.width()].fill(0.0);
+                self.share[node.at_logits()].fill(0.0);
                 let own = &own[class as usize];
                 for &c in own {
                     let share = match own[..] {

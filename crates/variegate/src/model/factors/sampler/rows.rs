@@ -4,7 +4,7 @@ use rand::seq::SliceRandom;
 
 use super::super::likelihood::{Attempts, Entry, Likelihood, Row, Tempering};
 use super::{ATTEMPTS, Ask, Born, Gates, Holder, Least, Local, Pending, Question, Sampler, Stats};
-use crate::run::{Block, Philox, Stream, Sum, open01};
+use crate::run::{Block, GOLDEN, Philox, Stream, Sum, open01, scatter_bits};
 use crate::{Error, Result};
 
 /// Buffers of a thread.
@@ -19,12 +19,8 @@ pub struct Scratch<S> {
 
 /// A random rank of a row for an atom: a hash of both, and of a number that is new in every sweep.
 fn rank(salt: u64, id: u64, row: u64) -> u64 {
-    fn mix(mut z: u64) -> u64 {
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-    mix(mix(salt ^ mix(id.wrapping_mul(0x9E37_79B9_7F4A_7C15))).wrapping_add(row.wrapping_mul(0xD6E8_FEB8_6659_FD93)))
+    let atom = scatter_bits(salt ^ scatter_bits(id.wrapping_mul(GOLDEN)));
+    scatter_bits(atom.wrapping_add(row.wrapping_mul(0xD6E8_FEB8_6659_FD93)))
 }
 
 impl Pending<'_> {

@@ -10,10 +10,10 @@ use super::super::check::structure;
 use super::super::layout::Shape;
 use super::super::leaf::LeafPrior;
 use super::super::simulate::Truth;
-use super::super::tree::{Outcome, Structure};
+use super::super::tree::{Emission, Structure};
 use super::super::walk::Walk;
 use super::super::{Bound, Settings};
-use super::{Gibbs, Point, State, places};
+use super::{Gibbs, Point, State};
 use crate::Result;
 use crate::check::{
     CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress, calibration, joint_distribution, sweep_invariance,
@@ -27,9 +27,9 @@ use crate::run::{Block, Philox, Program};
 const TRIALS: [u32; 5] = [1, 2, 1, 1, 1];
 
 /// Subject of the checks.
-pub struct Subject {
+pub(crate) struct Subject {
     program: Gibbs,
-    outcome: Outcome,
+    outcome: Emission,
     title: String,
     /// Whether test functions depend on the order of components. A chain may keep to one order for thousands of sweeps, which one sweep and
     /// the joint distribution do not mind, but ranks among the draws of one posterior do.
@@ -55,7 +55,7 @@ pub(in super::super) fn check(
 
 impl Subject {
     /// The sampler of a structure with the coding and the groups of precisions that are set.
-    pub(super) fn new(settings: &Settings, structure: &Structure, outcome: Outcome) -> Self {
+    pub(super) fn new(settings: &Settings, structure: &Structure, outcome: Emission) -> Self {
         let shape = Shape {
             bound: Bound::Tilted,
             covariance: None,
@@ -133,7 +133,7 @@ impl Checkable for Subject {
         for trials in TRIALS {
             let row = [normal(rng), 1.0];
             match self.outcome {
-                Outcome::Classes(classes) => {
+                Emission::Classes(classes) => {
                     let mut tally = vec![0.0; classes];
                     (0..trials).for_each(|_| tally[truth.class(&row, rng) as usize] += 1.0);
                     for (code, count) in tally.into_iter().enumerate() {
@@ -142,7 +142,7 @@ impl Checkable for Subject {
                         counts.push(count);
                     }
                 }
-                Outcome::Real(outputs) => {
+                Emission::Real(outputs) => {
                     let leaf = truth.leaf(&row, rng);
                     x.push(row[0]);
                     for at in leaf * outputs..(leaf + 1) * outputs {
@@ -152,8 +152,8 @@ impl Checkable for Subject {
             }
         }
         let target = match self.outcome {
-            Outcome::Classes(classes) => Target::Classes(Classes { codes, names: (0..classes).map(|c| c.to_string()).collect() }),
-            Outcome::Real(width) => Target::Real { width, values },
+            Emission::Classes(classes) => Target::Classes(Classes { codes, names: (0..classes).map(|c| c.to_string()).collect() }),
+            Emission::Real(width) => Target::Real { width, values },
         };
         let mut data = Dataset::new(Matrix::dense(x.len(), 1, x)).with_target(target);
         if layout.outputs == 0 {
@@ -201,7 +201,7 @@ impl Checkable for Subject {
         if self.ordered {
             out.extend(point.vectors.iter().map(|w| w.tanh()).chain(precisions()));
             for node in &layout.nodes {
-                let w = &point.vectors[places(node, dim)];
+                let w = &point.vectors[node.at_weights(dim)];
                 out.push((w[0] * w[w.len() - dim]).tanh());
                 out.push(dot(w, w).min(50.0));
             }

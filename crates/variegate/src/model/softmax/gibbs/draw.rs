@@ -4,7 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::super::layout::Logits;
 use super::super::leaf::{GaussianLeaf, LeafPrior, LeafStats};
-use super::{Gibbs, Point, places};
+use super::{Gibbs, Point};
 use crate::data::design::packed_len;
 use crate::dist::Gamma;
 use crate::linalg::{Cholesky, NotPositiveDefinite, dot};
@@ -29,13 +29,9 @@ fn broken(what: &'static str, sweep: u64) -> impl Fn(NotPositiveDefinite) -> Err
 impl Gibbs {
     /// Draws a unit with these prior precisions, from what the rows reported, in the place of `linear`.
     pub(super) fn draw_unit(&self, prior: &[f64], gram: &[f64], linear: &mut [f64], tick: Tick, rng: &mut Philox) -> Result<()> {
-        let dim = self.layout.dim;
-        let mut lower = vec![0.0; dim * dim];
-        for i in 0..dim {
-            lower[i * dim..=i * dim + i].copy_from_slice(&gram[packed_len(i)..=packed_len(i) + i]);
-            lower[i * dim + i] += prior[i];
-        }
-        let (factor, _) = Cholesky::with_jitter(dim, &lower).map_err(broken("the Gaussian draw of the weights", tick.sweep))?;
+        let mut precision = gram.to_vec();
+        prior.iter().enumerate().for_each(|(i, a)| precision[packed_len(i) + i] += a);
+        let factor = Cholesky::of_packed(prior.len(), &precision).map_err(broken("the Gaussian draw of the weights", tick.sweep))?;
         gaussian(&factor, linear, 1.0, rng);
         Ok(())
     }
@@ -79,7 +75,7 @@ impl Gibbs {
                 continue;
             }
             let precision = node.prior.spread(own);
-            let weights = &mut point.vectors[places(node, dim)];
+            let weights = &mut point.vectors[node.at_weights(dim)];
             for j in 0..dim {
                 let (mut total, mut linear) = (0.0, 0.0);
                 for at in (j..weights.len()).step_by(dim) {
@@ -98,7 +94,7 @@ impl Gibbs {
         let mut next = Vec::with_capacity(point.alpha.len());
         for node in &self.layout.nodes {
             let mut failed = None;
-            next.extend(node.prior.conditional(&point.vectors[places(node, self.layout.dim)], |shape, rate| {
+            next.extend(node.prior.conditional(&point.vectors[node.at_weights(self.layout.dim)], |shape, rate| {
                 match Gamma::new(shape, rate) {
                     Ok(distribution) => distribution.sample(rng),
                     Err(error) => {

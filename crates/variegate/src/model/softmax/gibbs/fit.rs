@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::search::Policy;
+use super::super::policy::Policy;
 use super::super::tree::Structure;
 use super::super::{MOST_NUMBERS, SCHEMA, Schema, Settings};
 use super::Gibbs;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::score::components;
+use super::super::layout::components;
 use super::super::tree::{Leaf, Structure};
 use super::super::walk::Walk;
 use super::super::{NAME, Schema, Settings};

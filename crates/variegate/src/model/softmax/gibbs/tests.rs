@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::layout::Shape;
 use super::super::leaf::LeafPrior;
-use super::super::tree::{Coding, Gates, Outcome, Structure};
+use super::super::tree::{Coding, Emission, Gates, Structure};
 use super::super::{Bound, Precision, Settings, Softmax};
 use super::check::Subject;
 use super::*;
@@ -59,7 +59,7 @@ fn five() -> Dataset<'static> {
 fn moments_of_subclasses_agree_with_the_integrated_posterior() {
     let prior = shape(Precision::Fixed, (1.0, 1.0), 1.0);
     let design = || Design::identity(1, false);
-    let classes = Outcome::Classes(2);
+    let classes = Emission::Classes(2);
     let subclasses = Gibbs::new(design(), &Structure::Subclasses(vec![1, 2]), classes, Coding::Full, &prior, LEAF);
     let draws = sample(&subclasses, &five(), 10_000, 1);
     let cases: [(&str, fn(&[f64]) -> f64, f64); 4] = [
@@ -104,7 +104,7 @@ fn moments_of_one_expert_are_those_of_its_closed_form() {
     let data = Dataset::new(Matrix::dense(6, 1, x)).with_target(Target::Real { width: 1, values: y });
     let leaf = LeafPrior { fixed_slope: Some(0.5), ..LEAF };
     let prior = shape(Precision::Node, (1.0, 1.0), 1.0);
-    let program = Gibbs::new(Design::identity(1, true), &Structure::Experts(1), Outcome::Real(1), Coding::Full, &prior, leaf);
+    let program = Gibbs::new(Design::identity(1, true), &Structure::Experts(1), Emission::Real(1), Coding::Full, &prior, leaf);
     let draws = sample(&program, &data, 5_000, 4);
     let (c, d) = (4.0, 2.1989973547);
     let zs = [
@@ -116,7 +116,7 @@ fn moments_of_one_expert_are_those_of_its_closed_form() {
     assert!(zs.iter().all(|z| z.abs() < 4.0), "{zs:?}");
 }
 
-fn subject(pairs: &[(&str, Value)], structure: Structure, outcome: Outcome) -> Subject {
+fn subject(pairs: &[(&str, Value)], structure: Structure, outcome: Emission) -> Subject {
     let settings: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &settings(pairs)).unwrap();
     Subject::new(&settings, &structure, outcome)
 }
@@ -128,11 +128,11 @@ fn logistic_gate() -> Structure {
 
 /// Trees, codings and groups of precisions, each with what it is there for.
 fn subjects() -> Vec<Subject> {
-    let two = Outcome::Classes(2);
+    let two = Emission::Classes(2);
     vec![
         subject(&[("precision", json!("child"))], Structure::Subclasses(vec![1, 2]), two),
         subject(&[], Structure::Experts(2), two),
-        subject(&[("precision", json!("feature"))], Structure::Experts(2), Outcome::Real(2)),
+        subject(&[("precision", json!("feature"))], Structure::Experts(2), Emission::Real(2)),
         subject(&[("precision", json!("entry")), ("bias_precision", json!(1.0))], logistic_gate(), two),
         subject(
             &[("precision", json!("fixed")), ("slope_precision", json!(1.0))],
@@ -140,7 +140,7 @@ fn subjects() -> Vec<Subject> {
                 coding: None,
                 children: vec![Gates::Expert, Gates::Gate { coding: Some(Coding::Logistic), children: vec![Gates::Expert; 2] }],
             }),
-            Outcome::Real(1),
+            Emission::Real(1),
         ),
     ]
 }

@@ -4,13 +4,14 @@
 //! spawned structure starts from the weights its parent keeps, without a new search; with several parents the first counts. At most
 //! r + (g−1)(r−1) structures are fitted, since [1,…,1] spawns only itself.
 
-use super::super::starts::Start;
+use super::super::job::{Job, Role, Start, State};
+use super::super::policy::Search;
+use super::super::program::Vb;
 use super::super::tree::Structure;
-use super::super::vb::{Job, Role, State, Vb};
-use super::{Search, moves};
+use super::moves;
 
 /// Which subclasses of a fit are relevant.
-pub fn relevant(program: &Vb, state: &State, relevance: f64) -> Option<Vec<bool>> {
+pub(crate) fn relevant(program: &Vb, state: &State, relevance: f64) -> Option<Vec<bool>> {
     let Structure::Subclasses(sizes) = &state.job.structure else { return None };
     let shares = &state.scores.as_ref()?.shares;
     let mut kept = Vec::with_capacity(shares.len());
@@ -25,7 +26,7 @@ pub fn relevant(program: &Vb, state: &State, relevance: f64) -> Option<Vec<bool>
 }
 
 /// Structures spawned by the last generation that are new.
-pub fn next(search: &Search, program: &Vb, finished: &[State], generations: u32, relevance: f64) -> Vec<Job> {
+pub(crate) fn next(search: &Search, program: &Vb, finished: &[State], generations: u32, relevance: f64) -> Vec<Job> {
     let fits = || finished.iter().filter(|s| s.job.role == Role::Fit && s.job.fold.is_none());
     let last = fits().map(|s| s.job.generation).max().unwrap_or(0);
     if last >= generations {

@@ -4,11 +4,12 @@
 //! At the end the chosen structure is fitted once more from starts of its own, and without its irrelevant subclasses; the best of all
 //! fits counts.
 
-use super::super::starts::Start;
+use super::super::job::{Job, Role, Standing, Start, State};
+use super::super::policy::{Policy, Search};
+use super::super::program::Vb;
 use super::super::tree::Structure;
-use super::super::vb::{Job, Role, Standing, State, Vb};
 use super::compressive::relevant;
-use super::{Policy, Search, moves};
+use super::moves;
 
 /// Sweeps of a trial, and iterations of the search before it.
 const TRIAL: (u64, usize) = (40, 200);
@@ -20,7 +21,7 @@ const MOST_STEPS: u32 = 200;
 const LEAST_ROWS: f64 = 2.0;
 
 /// The next generation.
-pub fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<State> {
+pub(crate) fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<State> {
     let is_fit = |s: &State| s.job.role == Role::Fit && s.job.fold.is_none();
     // the last fit that a step led to, which has no start of its own: fits that have one come only at the end
     let Some(current) = (0..finished.len()).rev().find(|i| is_fit(&finished[*i]) && finished[*i].job.start == Start::Zero) else {

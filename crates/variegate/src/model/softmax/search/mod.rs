@@ -11,92 +11,22 @@
 
 mod compressive;
 mod greedy;
-pub mod moves;
+mod moves;
 
 use serde::{Deserialize, Serialize};
 
-use super::pass::Fold;
-use super::score::{Criterion, Scores};
-use super::starts::Start;
+use super::criterion::{Criterion, Scores};
+use super::job::{Job, Role, SEARCH_ITERATIONS, Start, State};
+use super::policy::{Policy, Search};
+use super::program::Vb;
 use super::tree::Structure;
-use super::vb::{Job, Role, SEARCH_ITERATIONS, State, Vb};
-
-/// How structures are searched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Policy {
-    /// All of these, each from its own starts; one alone is the common case.
-    All(Vec<Structure>),
-    /// Uniform numbers of subclasses up to `largest`, compressed for so many generations.
-    Compressive {
-        /// Number of classes.
-        classes: usize,
-        /// Largest uniform number.
-        largest: usize,
-        /// Generations, the uniform one included.
-        generations: u32,
-        /// A subclass with a smaller share of its class is irrelevant.
-        relevance: f64,
-    },
-    /// Splits and deletions of subclasses from one a class on.
-    GreedySubclasses {
-        /// Number of classes.
-        classes: usize,
-        /// Most subclasses of a class.
-        most: usize,
-        /// A subclass with a smaller share of its class is irrelevant.
-        relevance: f64,
-    },
-    /// Splits and deletions of experts from one on.
-    GreedyExperts {
-        /// Most experts.
-        most: usize,
-    },
-}
-
-/// A search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Search {
-    /// Which structures.
-    pub policy: Policy,
-    /// Starts of each structure.
-    pub starts: u32,
-    /// Ascents from the best of them.
-    pub ascents: u32,
-    /// What decides.
-    pub criterion: Criterion,
-    /// Folds of cross-validation.
-    pub folds: u32,
-    /// Most sweeps of an ascent; 0 stops at the maximum of the likelihood.
-    pub max_iter: u64,
-    /// Whether ascents are annealed: then every start has its own.
-    pub anneal: bool,
-}
+use crate::data::split::Fold;
+use crate::score::Losses;
 
 /// Two maxima this near (relative) are the same.
 const SAME_MAXIMUM: f64 = 1e-6;
 
 impl Search {
-    /// Whether more than one structure is compared, so that all criteria are worth their price.
-    pub fn compares(&self) -> bool {
-        !matches!(&self.policy, Policy::All(structures) if structures.len() == 1)
-    }
-
-    /// Whether nothing can follow from the first generation: one fit of one structure.
-    pub fn is_over_at_once(&self) -> bool {
-        let alone = matches!(&self.policy, Policy::All(structures) if structures.iter().all(Structure::is_concave));
-        alone && self.criterion != Criterion::Cv
-    }
-
-    /// Whether components are split, so that fits must say along which axes.
-    pub fn splits(&self) -> bool {
-        matches!(self.policy, Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. })
-    }
-
-    /// Whether it is experts that are split.
-    pub fn splits_experts(&self) -> bool {
-        matches!(self.policy, Policy::GreedyExperts { .. })
-    }
-
     fn job(&self, structure: &Structure, role: Role, start: Start, fold: Option<Fold>) -> Job {
         let fit = role != Role::Start;
         Job {
@@ -133,7 +63,7 @@ impl Search {
     }
 
     /// The first generation.
-    pub fn first(&self) -> Vec<Job> {
+    pub(crate) fn first(&self) -> Vec<Job> {
         let structures = match &self.policy {
             Policy::All(structures) => structures.clone(),
             Policy::Compressive { classes, largest, .. } => (1..=*largest).map(|s| Structure::Subclasses(vec![s; *classes])).collect(),
@@ -144,7 +74,7 @@ impl Search {
     }
 
     /// Further chains, now that these have finished.
-    pub fn next(&self, program: &Vb, finished: &[State]) -> Vec<State> {
+    pub(crate) fn next(&self, program: &Vb, finished: &[State]) -> Vec<State> {
         let begin = |jobs: Vec<Job>| jobs.into_iter().map(|job| State::new(program, job)).collect::<Vec<_>>();
         let ascents = begin(self.ascents(finished));
         if !ascents.is_empty() {
@@ -196,8 +126,7 @@ impl Search {
                 structures.push(&state.job.structure);
             }
         }
-        let folds = (0..self.folds).map(|index| Fold { index, of: self.folds });
-        folds.flat_map(|fold| structures.iter().flat_map(move |s| self.found(s, Some(fold)))).collect()
+        Fold::all(self.folds).flat_map(|fold| structures.iter().flat_map(move |s| self.found(s, Some(fold)))).collect()
     }
 
     /// A score to choose by while searching: that of the criterion, or of the bound where the criterion is only known at the end.
@@ -207,7 +136,7 @@ impl Search {
     }
 
     /// The structures met so far, in that order: number of their best chain and its scores, those of cross-validation added.
-    pub fn table(&self, finished: &[State]) -> Vec<Candidate> {
+    pub(crate) fn table(&self, finished: &[State]) -> Vec<Candidate> {
         let mut table: Vec<Candidate> = Vec::new();
         for (chain, state) in finished.iter().enumerate() {
             let Some(scores) = &state.scores else { continue };
@@ -231,8 +160,8 @@ impl Search {
     }
 
     /// Σ over folds of what the best fit without the fold loses on it.
-    fn held_out(&self, finished: &[State], structure: &Structure) -> Option<super::score::HeldOut> {
-        let mut total: Option<super::score::HeldOut> = None;
+    fn held_out(&self, finished: &[State], structure: &Structure) -> Option<Losses> {
+        let mut total: Option<Losses> = None;
         for index in 0..self.folds {
             let of_fold = finished
                 .iter()
@@ -245,7 +174,7 @@ impl Search {
     }
 
     /// Place of the best candidate of a table.
-    pub fn best(&self, table: &[Candidate]) -> Option<usize> {
+    pub(crate) fn best(&self, table: &[Candidate]) -> Option<usize> {
         let value = |c: &Candidate| c.scores.get(self.criterion).unwrap_or(f64::NEG_INFINITY);
         // the first of equals: the simpler one comes first in every search
         (0..table.len()).filter(|i| !table[*i].trial).fold(None, |best: Option<usize>, i| match best {
@@ -257,13 +186,13 @@ impl Search {
 
 /// A structure that was fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The structure.
-    pub structure: Structure,
+    pub(crate) structure: Structure,
     /// Number of the chain of its best fit.
-    pub chain: usize,
+    pub(crate) chain: usize,
     /// Whether it was only tried for a few sweeps, and not brought to its end.
-    pub trial: bool,
+    pub(crate) trial: bool,
     /// Its scores.
-    pub scores: Scores,
+    pub(crate) scores: Scores,
 }

@@ -3,25 +3,11 @@
 //! Parameters are laid out as in `map.rs`. A component that is split along its axis becomes two, w ± [u/σ, −uᵀx̄/σ] with
 //! the bias lowered by ln 2: the sum of the two is e^{wᵀx} cosh t with t = uᵀ(x − x̄)/σ, so a split is a start, not the same function.
 
+use super::super::criterion::Axis;
+use super::super::job::State;
 use super::super::layout::Layout;
-use super::super::map::Objective;
-use super::super::score::Axis;
+use super::super::program::Vb;
 use super::super::tree::{Child, Structure};
-use super::super::vb::{State, Vb};
-
-/// Parameters of the fit of a chain: means of q, or the maximum it stopped at.
-pub fn parameters(program: &Vb, state: &State) -> Vec<f64> {
-    let layout = program.layout(&state.tree);
-    match (&state.q, &state.maximum) {
-        (Some(q), _) => {
-            let mut at: Vec<f64> = q.nodes.iter().flat_map(|n| &n.mean).chain(q.leaves.iter().flat_map(|l| &l.mean)).copied().collect();
-            at.extend(q.leaves.iter().flat_map(|l| (0..l.rates.len()).map(|i| l.noise_precision(i).ln())));
-            at
-        }
-        (None, Some(maximum)) => maximum.at.clone(),
-        (None, None) => vec![0.0; Objective::len(&layout)],
-    }
-}
 
 /// Weights by component: of the gate (one vector a component, or none for a single expert) and of what lies below each.
 struct Parts {
@@ -46,7 +32,7 @@ fn shifted(weights: &[f64], axis: &Axis, sign: f64, bias: bool) -> Vec<f64> {
 }
 
 /// Subclasses: one weight vector a leaf of the root, in order of classes. `sizes` are the old numbers.
-pub fn split_subclass(program: &Vb, state: &State, leaf: usize, axis: &Axis) -> Option<(Structure, Vec<f64>)> {
+pub(crate) fn split_subclass(program: &Vb, state: &State, leaf: usize, axis: &Axis) -> Option<(Structure, Vec<f64>)> {
     let (sizes, mut weights) = subclasses(program, state)?;
     let class = class_of(&sizes, leaf);
     let bias = program.design.intercept;
@@ -59,7 +45,7 @@ pub fn split_subclass(program: &Vb, state: &State, leaf: usize, axis: &Axis) -> 
 }
 
 /// The structure with only some of the subclasses, which must leave every class one.
-pub fn keep_subclasses(program: &Vb, state: &State, kept: &[bool]) -> Option<(Structure, Vec<f64>)> {
+pub(crate) fn keep_subclasses(program: &Vb, state: &State, kept: &[bool]) -> Option<(Structure, Vec<f64>)> {
     let (sizes, weights) = subclasses(program, state)?;
     let mut left = vec![0; sizes.len()];
     let mut chosen = Vec::new();
@@ -78,7 +64,7 @@ pub fn keep_subclasses(program: &Vb, state: &State, kept: &[bool]) -> Option<(St
 fn subclasses(program: &Vb, state: &State) -> Option<(Vec<usize>, Vec<Vec<f64>>)> {
     let Structure::Subclasses(sizes) = &state.job.structure else { return None };
     let layout = program.layout(&state.tree);
-    let at = parameters(program, state);
+    let at = state.parameters(program);
     let root = &layout.nodes[0];
     let weights = root.child_weights(&at[..root.units * layout.dim], layout.dim);
     Some((sizes.clone(), weights.chunks_exact(layout.dim).map(<[f64]>::to_vec).collect()))
@@ -104,7 +90,7 @@ fn rebuild_subclasses(program: &Vb, sizes: Vec<usize>, weights: &[Vec<f64>]) -> 
 }
 
 /// One expert becomes two.
-pub fn split_expert(program: &Vb, state: &State, expert: usize, axis: &Axis) -> Option<(Structure, Vec<f64>)> {
+pub(crate) fn split_expert(program: &Vb, state: &State, expert: usize, axis: &Axis) -> Option<(Structure, Vec<f64>)> {
     let mut parts = experts(program, state)?;
     let bias = program.design.intercept;
     let old = parts.gate[expert].clone();
@@ -116,7 +102,7 @@ pub fn split_expert(program: &Vb, state: &State, expert: usize, axis: &Axis) -> 
 }
 
 /// The structure without one expert; the last one stays.
-pub fn delete_expert(program: &Vb, state: &State, expert: usize) -> Option<(Structure, Vec<f64>)> {
+pub(crate) fn delete_expert(program: &Vb, state: &State, expert: usize) -> Option<(Structure, Vec<f64>)> {
     let mut parts = experts(program, state)?;
     if parts.gate.len() < 2 {
         return None;
@@ -130,7 +116,7 @@ pub fn delete_expert(program: &Vb, state: &State, expert: usize) -> Option<(Stru
 fn experts(program: &Vb, state: &State) -> Option<Parts> {
     let Structure::Experts(count) = state.job.structure else { return None };
     let layout = program.layout(&state.tree);
-    let at = parameters(program, state);
+    let at = state.parameters(program);
     let dim = layout.dim;
     let (gate, roots) = if count == 1 {
         (vec![vec![0.0; dim]], vec![layout.root])
@@ -154,7 +140,7 @@ fn subtree(layout: &Layout, child: Child, at: &[f64]) -> (Vec<f64>, Vec<f64>) {
     match child {
         Child::Node(node) => {
             let node = &layout.nodes[node];
-            (at[node.first_unit * dim..(node.first_unit + node.units) * dim].to_vec(), Vec::new())
+            (at[node.at_weights(dim)].to_vec(), Vec::new())
         }
         Child::Leaf(leaf) => {
             let first = layout.units + leaf * layout.outputs;
@@ -168,7 +154,7 @@ fn rebuild_experts(program: &Vb, parts: &Parts) -> (Structure, Vec<f64>) {
     let count = parts.gate.len();
     let structure = Structure::Experts(count);
     let layout = program.layout(&structure.tree(program.outcome, program.binary));
-    let mut at = Vec::with_capacity(Objective::len(&layout));
+    let mut at = Vec::with_capacity(layout.parameters());
     if count > 1 {
         at.extend(layout.nodes[0].unit_weights(&parts.gate.concat(), layout.dim));
     }

@@ -1,10 +1,10 @@
 //! Relabelling against enumeration, integrals and known values.
 
 use super::super::check::{job, program};
+use super::super::job::{Start, State};
 use super::super::layout::Shape;
-use super::super::starts::Start;
-use super::super::tree::{Coding, Gates, Outcome, Structure};
-use super::super::vb::{State, Vb};
+use super::super::program::Vb;
+use super::super::tree::{Coding, Emission, Gates, Structure};
 use super::super::{Bound, CovarianceChoice, Precision, Settings};
 use super::*;
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
@@ -14,15 +14,15 @@ use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
 /// What a program of these settings says of rows without bias.
-pub fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
+pub(crate) fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
     let weight = |i: usize| data.weights.as_ref().map_or(1.0, |w| w[i]);
     let (outcome, counts) = match &data.target {
         Target::Classes(classes) => {
             let mut counts = vec![0.0; classes.names.len()];
             classes.codes.iter().enumerate().for_each(|(i, c)| counts[*c as usize] += weight(i));
-            (Outcome::Classes(counts.len()), counts)
+            (Emission::Classes(counts.len()), counts)
         }
-        Target::Real { width, .. } => (Outcome::Real(*width), vec![(0..data.rows()).map(weight).sum()]),
+        Target::Real { width, .. } => (Emission::Real(*width), vec![(0..data.rows()).map(weight).sum()]),
         _ => panic!("no target"),
     };
     let design = Design::identity(data.x.cols(), false);
@@ -30,14 +30,14 @@ pub fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
 }
 
 /// A chain at a state, over blocks of so many rows.
-pub fn chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, state: State, then: impl FnOnce(&mut Typed<'_, Vb>) -> T) -> T {
+pub(crate) fn chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, state: State, then: impl FnOnce(&mut Typed<'_, Vb>) -> T) -> T {
     let blocks = run::blocks(data, block_rows);
     let shape = run::Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows };
     then(&mut Typed::at(program, &blocks, shape, 0, 0, state))
 }
 
 /// The end of the ascent of a structure, from a start or from a random one.
-pub fn fitted(program: &Vb, structure: &Structure, data: &Dataset<'_>, start: Option<Vec<f64>>) -> State {
+pub(crate) fn fitted(program: &Vb, structure: &Structure, data: &Dataset<'_>, start: Option<Vec<f64>>) -> State {
     let mut job = job(structure, 500);
     if let Some(start) = start {
         (job.start, job.search) = (Start::At(start), 0);
@@ -51,13 +51,13 @@ pub fn fitted(program: &Vb, structure: &Structure, data: &Dataset<'_>, start: Op
     })
 }
 
-pub fn classes(x: &[f64], codes: &[u32], count: usize) -> Dataset<'static> {
+pub(crate) fn classes(x: &[f64], codes: &[u32], count: usize) -> Dataset<'static> {
     let names = (0..count).map(|c| c.to_string()).collect();
     let columns = x.len() / codes.len();
     Dataset::new(Matrix::dense(codes.len(), columns, x.to_vec())).with_target(Target::Classes(Classes { codes: codes.to_vec(), names }))
 }
 
-pub fn fixed(bound: Bound, covariance: Option<Covariance>, prior_precision: f64) -> Settings {
+pub(crate) fn fixed(bound: Bound, covariance: Option<Covariance>, prior_precision: f64) -> Settings {
     Settings { bound, covariance: CovarianceChoice(covariance), precision: Precision::Fixed, prior_precision, ..Settings::default() }
 }
 
@@ -154,7 +154,7 @@ fn directions(rank: usize, dim: usize) -> Vec<f64> {
     q.concat()
 }
 
-fn layout_of(structure: &Structure, outcome: Outcome, binary: Coding, bound: Bound, covariance: Covariance, dim: usize) -> (Tree, Layout) {
+fn layout_of(structure: &Structure, outcome: Emission, binary: Coding, bound: Bound, covariance: Covariance, dim: usize) -> (Tree, Layout) {
     let shape = Shape {
         bound,
         covariance: Some(covariance),
@@ -229,7 +229,7 @@ fn draws_and_densities_are_those_of_the_covariance() {
         (Covariance::LowRank(4), Bound::Tilted),
     ];
     for (covariance, bound) in forms {
-        let (_, layout) = layout_of(&Structure::Subclasses(vec![1, 2]), Outcome::Classes(2), Coding::Full, bound, covariance, dim);
+        let (_, layout) = layout_of(&Structure::Subclasses(vec![1, 2]), Emission::Classes(2), Coding::Full, bound, covariance, dim);
         let node = wild(&layout.nodes[0], dim, 5);
         assert_eq!(node.covariance, covariance);
         let basis = if let Covariance::LowRank(rank) = covariance { directions(rank, dim) } else { Vec::new() };
@@ -312,14 +312,14 @@ fn the_recursion_is_the_sum_over_all_relabellings() {
     ];
     for (structure, symmetries) in &trees {
         for (covariance, bound, binary) in forms {
-            let (tree, layout) = layout_of(structure, Outcome::Classes(2), binary, bound, covariance, 2);
+            let (tree, layout) = layout_of(structure, Emission::Classes(2), binary, bound, covariance, 2);
             let all = relabellings(&tree, 0, 0);
             assert!((all.len() as f64 - symmetries).abs() < 0.5 && (tree.ln_symmetries() - symmetries.ln()).abs() < 1e-9);
             let basis = directions(1, 2);
             let nodes: Vec<Node> = layout.nodes.iter().enumerate().map(|(v, l)| wild(l, 2, 7 + v as u64)).collect();
-            let found: Vec<Factors> = nodes.iter().map(|n| n.factors().unwrap()).collect();
-            let parts: Vec<Part> =
-                nodes.iter().zip(&layout.nodes).enumerate().map(|(v, (n, l))| Part::new(n, l, tree.alike(v)).unwrap()).collect();
+            let found: Vec<NodeFactors> = nodes.iter().map(|n| n.factors().unwrap()).collect();
+            let parts: Vec<SeenNode> =
+                nodes.iter().zip(&layout.nodes).enumerate().map(|(v, (n, l))| SeenNode::new(n, l, tree.alike(v)).unwrap()).collect();
             let mut rng = Stream::new(11, 0, Purpose::Check).rng();
             let draws: Vec<Vec<f64>> = nodes.iter().zip(&found).map(|(n, f)| n.draw(f, &basis, &mut rng)).collect();
             let density = |v: usize, w: &[f64]| nodes[v].ln_density(&found[v], &basis, w);
@@ -407,7 +407,7 @@ fn copies_of_superfluous_experts_coincide() {
 fn limits_and_what_is_beyond_them() {
     let of = |sizes: &[usize], covariance: Covariance| {
         let (tree, layout) =
-            layout_of(&Structure::Subclasses(sizes.to_vec()), Outcome::Classes(2), Coding::Full, Bound::Tilted, covariance, 2);
+            layout_of(&Structure::Subclasses(sizes.to_vec()), Emission::Classes(2), Coding::Full, Bound::Tilted, covariance, 2);
         let nodes = vec![wild(&layout.nodes[0], 2, 1)];
         (ln_effective(&layout, &tree, &nodes, &[], 5).unwrap(), tree, layout, nodes)
     };
@@ -419,7 +419,8 @@ fn limits_and_what_is_beyond_them() {
     let (low, tree, layout, nodes) = of(&[1, 7], Covariance::Joint);
     assert!(low.is_low);
     let found = nodes[0].factors().unwrap();
-    let together = Part { children: layout.nodes[0].children.clone(), groups: tree.alike(0), density: Density::Together(nodes[0].clone()) };
+    let together =
+        SeenNode { children: layout.nodes[0].children.clone(), groups: tree.alike(0), density: Density::Together(nodes[0].clone()) };
     let mut sum = 0.0;
     for draw in 0..DRAWS {
         let mut rng = Stream::new(5, 0, Purpose::Score).item(draw).rng();

@@ -92,7 +92,7 @@ fn coefficients_are_in_the_units_of_the_columns() {
         for (row, p) in x.chunks(3).zip(p.probability.chunks(3)) {
             let mut z: Vec<f64> =
                 (0..3).map(|c| get("intercept").values[c] + (0..3).map(|j| get("coef").values[c * 3 + j] * row[j]).sum::<f64>()).collect();
-            tilted::softmax(&mut z);
+            bound::tilted::softmax(&mut z);
             assert!(z.iter().zip(p).all(|(a, b)| (a - b).abs() < 1e-9));
         }
         let summary = fitted.posterior.summary();
@@ -175,7 +175,7 @@ fn a_bound_that_is_not_finite_ends_the_fit_at_the_last_good_state() {
             chain.global.stats.gradient.0[0] = f64::INFINITY;
             let report = chain.advance(false).unwrap();
             assert!(report.converged && report.objective == before.bound);
-            assert_eq!(chain.global.standing, vb::Standing::Numerical);
+            assert_eq!(chain.global.standing, job::Standing::Numerical);
             assert_eq!(chain.global.q, before.q);
             let schema = Schema {
                 columns: vec![],

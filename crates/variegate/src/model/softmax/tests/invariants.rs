@@ -57,11 +57,11 @@ proptest! {
 }
 
 /// Means, precision matrices and rates of a top moved a little, one at a time.
-pub(super) fn neighbours(p: &Vb, top: &State) -> Vec<vb::Factors> {
+pub(super) fn neighbours(p: &Vb, top: &State) -> Vec<factors::Factors> {
     let layout = p.layout(&top.tree);
     let q = top.q.as_ref().unwrap();
     let mut out = Vec::new();
-    let mut push = |change: &dyn Fn(&mut vb::Factors)| {
+    let mut push = |change: &dyn Fn(&mut factors::Factors)| {
         let mut other = q.clone();
         change(&mut other);
         out.push(other);

@@ -32,7 +32,7 @@ fn five(codes: &[u32], names: usize) -> Dataset<'static> {
 }
 
 fn program(settings: &Settings, children: usize, design: Design) -> Vb {
-    check::program(settings, Outcome::Classes(children), design, vec![1.0; children]).unwrap()
+    check::program(settings, Emission::Classes(children), design, vec![1.0; children]).unwrap()
 }
 
 /// The only node of a plain softmax.
@@ -41,7 +41,7 @@ fn node(state: &State) -> &node::Node {
 }
 
 /// L of other factors in the place of those of a state.
-fn evaluate(program: &Vb, state: &State, q: &vb::Factors, rows: &mut dyn crate::run::Rows<Vb>) -> (f64, pass::TreeStats) {
+fn evaluate(program: &Vb, state: &State, q: &factors::Factors, rows: &mut dyn crate::run::Rows<Vb>) -> (f64, pass::ask::TreeStats) {
     let layout = program.layout(&state.tree);
     program.evaluate(&layout, state, q, &q.moments(&layout, &state.basis, 1.0).unwrap(), rows).unwrap()
 }
@@ -59,7 +59,7 @@ fn pseudo(len: usize, salt: u64) -> Vec<f64> {
 
 /// The chain of a program over the data, in blocks of three rows, and its trace after so many sweeps or at the very top.
 fn climb<T>(program: &Vb, data: &Dataset<'_>, sweeps: usize, then: impl FnOnce(&mut Typed<'_, Vb>, &[f64]) -> T) -> T {
-    let Outcome::Classes(classes) = program.outcome else { panic!("not a classifier") };
+    let Emission::Classes(classes) = program.outcome else { panic!("not a classifier") };
     climb_tree(program, data, &Structure::Subclasses(vec![1; classes]), sweeps, then)
 }
 
@@ -77,7 +77,7 @@ fn climb_tree<T>(
     let mut trace = vec![chain.advance(false).unwrap().objective];
     for _ in 0..sweeps {
         trace.push(chain.advance(false).unwrap().objective);
-        if chain.global.standing == vb::Standing::NoStepLeft {
+        if chain.global.standing == job::Standing::NoStepLeft {
             break;
         }
     }

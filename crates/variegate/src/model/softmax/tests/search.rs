@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::super::search::{Policy, Search};
-use super::super::vb::Role;
+use super::super::job::{Role, Start};
+use super::super::policy::{Policy, Search};
 use super::*;
 use crate::data::Dataset;
 use crate::data::Target;
@@ -79,7 +79,7 @@ fn irrelevant_subclasses_are_dropped() {
     let data = corners(40, 1.5);
     let map = settings(&[("subclasses", json!("compressive:3"))]);
     let s: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &map).unwrap();
-    let p = check::program(&s, Outcome::Classes(2), Design::identity(2, true), vec![20.0, 20.0]).unwrap();
+    let p = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![20.0, 20.0]).unwrap();
     let mut finished: Vec<State> = (1..=3)
         .map(|size| {
             let structure = Structure::Subclasses(vec![size; 2]);
@@ -95,7 +95,7 @@ fn irrelevant_subclasses_are_dropped() {
     assert_eq!(next[0].job.structure, Structure::Subclasses(vec![1, 2]));
     assert_eq!((next[0].job.generation, next[0].job.search), (2, 0));
     let mean = &finished[2].q.as_ref().unwrap().nodes[0].mean;
-    let super::super::starts::Start::At(at) = &next[0].job.start else { panic!("no weights") };
+    let Start::At(at) = &next[0].job.start else { panic!("no weights") };
     assert_eq!(at[..], [&mean[3..6], &mean[9..15]].concat()[..]);
     // without a relevant subclass the largest of a class stays
     finished[2].scores.as_mut().unwrap().shares = vec![0.3, 0.2, 0.1, 12.0, 7.5, 0.5];
@@ -116,7 +116,7 @@ fn greedy_steps_raise_the_score() {
         let states = states(&fitted);
         let steps: Vec<f64> = states
             .iter()
-            .filter(|s| s.job.role == Role::Fit && s.job.start == super::super::starts::Start::Zero)
+            .filter(|s| s.job.role == Role::Fit && s.job.start == Start::Zero)
             .map(|s| s.scores.as_ref().unwrap().get(Criterion::ElboSym).unwrap())
             .collect();
         assert!(steps.len() > 1 && steps.windows(2).all(|w| w[1] > w[0] + 0.01), "{steps:?}");
@@ -229,7 +229,7 @@ fn policies_are_read_from_settings() {
     let search = |pairs: &[(&str, Value)]| -> Search {
         let map = settings(pairs);
         let s: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &map).unwrap();
-        s.search(Outcome::Classes(2)).unwrap()
+        s.search(Emission::Classes(2)).unwrap()
     };
     assert!(matches!(search(&[]).policy, Policy::All(s) if s == [Structure::Subclasses(vec![1, 1])]));
     assert!(matches!(search(&[("subclasses", json!("3"))]).policy, Policy::All(s) if s == [Structure::Subclasses(vec![3, 3])]));

@@ -127,16 +127,16 @@ fn gradients_of_trees() {
                         continue;
                     }
                     let (outcome, target, counts) = if real {
-                        (Outcome::Real(2), Target::Real { width: 2, values: pseudo(rows * 2, 8) }, vec![rows as f64])
+                        (Emission::Real(2), Target::Real { width: 2, values: pseudo(rows * 2, 8) }, vec![rows as f64])
                     } else {
-                        (Outcome::Classes(2), classes(&codes, 2), vec![7.0, 7.0])
+                        (Emission::Classes(2), classes(&codes, 2), vec![7.0, 7.0])
                     };
                     let data = Dataset::new(Matrix::dense(rows, cols, x.clone())).with_target(target);
                     let s = Settings { bound, coding, ..Settings::default() };
                     let p = check::program(&s, outcome, Design::identity(cols, true), counts).unwrap();
                     climb_tree(&p, &data, &structure, 0, |chain, _| {
                         let tree = structure.tree(p.outcome, p.binary);
-                        let at = pseudo(map::Objective::len(&p.layout(&tree)), 3);
+                        let at = pseudo(p.layout(&tree).parameters(), 3);
                         let objective = map::Objective { program: &p, tree: &tree, fold: None, penalty: 0.1 };
                         let mut gradient = vec![0.0; at.len()];
                         objective.value(chain.rows(), &at, &mut gradient).unwrap();
@@ -206,7 +206,7 @@ fn one_regression_expert_is_exact() {
     let data = Dataset::new(Matrix::dense(6, 1, x)).with_target(Target::Real { width: 1, values: y });
     let with = |slope_precision| {
         let s = Settings { task: Task::Regression, noise_rate: 1.0, slope_precision, ..Settings::default() };
-        let p = check::program(&s, Outcome::Real(1), Design::identity(1, true), vec![6.0]).unwrap();
+        let p = check::program(&s, Emission::Real(1), Design::identity(1, true), vec![6.0]).unwrap();
         top_tree(&p, &data, &Structure::Experts(1))
     };
     let state = with(Some(0.5));
@@ -232,7 +232,7 @@ fn regression_trees_rise_to_a_top() {
             Structure::Gates(gate(vec![tree::Gates::Expert, gate(vec![tree::Gates::Expert; 2])])),
         ] {
             let s = Settings { task: Task::Regression, bound, covariance, ..Settings::default() };
-            let p = check::program(&s, Outcome::Real(2), Design::identity(1, true), vec![rows as f64]).unwrap();
+            let p = check::program(&s, Emission::Real(2), Design::identity(1, true), vec![rows as f64]).unwrap();
             let what = format!("{bound:?} {covariance:?} {}", structure.describe());
             rises_to_a_top(&p, &data, &structure, &what);
         }
@@ -282,7 +282,7 @@ fn the_walk_is_a_sum_over_paths() {
     }
     for real in [false, true] {
         for structure in trees() {
-            let outcome = if real { Outcome::Real(1) } else { Outcome::Classes(2) };
+            let outcome = if real { Emission::Real(1) } else { Emission::Classes(2) };
             if real && matches!(structure, Structure::Subclasses(_)) {
                 continue;
             }
@@ -309,7 +309,7 @@ fn the_walk_is_a_sum_over_paths() {
                 }
                 assert!((walk.leaf.iter().sum::<f64>() - 1.0).abs() < 1e-12);
                 for (v, node) in layout.nodes.iter().enumerate() {
-                    let share: f64 = walk.share[node.first_logit..node.first_logit + node.width()].iter().sum();
+                    let share: f64 = walk.share[node.at_logits()].iter().sum();
                     assert!((share - walk.reach[v]).abs() < 1e-12);
                 }
             }

@@ -3,8 +3,9 @@
 use super::*;
 use crate::data::design::packed_len;
 use crate::linalg;
-use crate::model::softmax::bound::{PanelParts, Part, RowBound, Solver};
-use crate::model::softmax::tilted::FITTING;
+use crate::model::softmax::bound::tilted::FITTING;
+use crate::model::softmax::bound::{Columns, PanelColumns, RowBound, Solver};
+use crate::special::lanes::{LANES, Lane, each};
 use proptest::prelude::*;
 
 const BOUNDS: [RowBound; 3] = [RowBound::TiltedChild, RowBound::TiltedJoint, RowBound::Double];
@@ -44,12 +45,12 @@ impl Rows {
     fn together(&self, rows: &[usize]) -> Vec<Vec<f64>> {
         let mut all = self.clone();
         let (mut slope, mut curvature, mut phi) = (vec![7.0; self.n * self.s], vec![7.0; self.n * self.k], vec![7.0; self.n]);
-        let parts = PanelParts {
-            m: Part { all: &mut all.m, stride: self.s, first: 0, width: self.s },
-            v: Part { all: &mut all.v, stride: self.k, first: 0, width: self.k },
-            slope: Part { all: &mut slope, stride: self.s, first: 0, width: self.s },
-            curvature: Part { all: &mut curvature, stride: self.k, first: 0, width: self.k },
-            phi: Part { all: &mut phi, stride: 1, first: 0, width: 1 },
+        let parts = PanelColumns {
+            m: Columns { all: &mut all.m, stride: self.s, first: 0, width: self.s },
+            v: Columns { all: &mut all.v, stride: self.k, first: 0, width: self.k },
+            slope: Columns { all: &mut slope, stride: self.s, first: 0, width: self.s },
+            curvature: Columns { all: &mut curvature, stride: self.k, first: 0, width: self.k },
+            phi: Columns { all: &mut phi, stride: 1, first: 0, width: 1 },
         };
         Solver::default().panel(self.bound, rows, parts);
         (0..self.n)

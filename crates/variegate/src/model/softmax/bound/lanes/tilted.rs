@@ -1,13 +1,13 @@
 //! The `tilted` bound of a group of rows: full Newton steps as in `tilted.rs`. Rows that need shorter ones are left unsolved.
 
-use super::{LANES, Lane, any, each, larger, softmax};
+use super::super::tilted::{MOST_STEPS, reach_of};
 use crate::data::design::packed_len;
 use crate::linalg;
-use crate::model::softmax::tilted::{MOST_STEPS, reach_of};
+use crate::special::lanes::{LANES, Lane, any, each, larger, softmax};
 
 /// Covariances of the logits of a group, as in `tilted.rs`.
 #[derive(Debug, Clone, Copy)]
-pub enum Spread<'a> {
+pub(crate) enum Spread<'a> {
     /// Variances of independent logits.
     Child(&'a [Lane]),
     /// Packed lower triangles.
@@ -16,13 +16,13 @@ pub enum Spread<'a> {
 
 /// Buffers of the search, and its results.
 #[derive(Debug, Default)]
-pub struct Tilted {
+pub(crate) struct Tilted {
     /// Φ at its minimum.
-    pub phi: Lane,
+    pub(crate) phi: Lane,
     /// The minimisers.
-    pub minimiser: Vec<Lane>,
+    pub(crate) minimiser: Vec<Lane>,
     /// 1 where the row is not solved.
-    pub unsolved: Lane,
+    pub(crate) unsolved: Lane,
     at: Point,
     work: Work,
 }
@@ -56,7 +56,7 @@ struct Step {
 
 impl Tilted {
     /// Φ, for logits with means m.
-    pub fn minimise(&mut self, m: &[Lane], v: Spread<'_>, tolerance: f64) {
+    pub(crate) fn minimise(&mut self, m: &[Lane], v: Spread<'_>, tolerance: f64) {
         let Self { minimiser, at: Point { a, p, d }, work: Work { va, vr, root, y, factor }, .. } = self;
         for buffer in [minimiser, a, p, d, va, vr, root, y] {
             buffer.resize(m.len(), [0.0; LANES]);

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::{Family, RunSettings, fit};
 use crate::data::split::{Split, folds};
 use crate::data::{DataError, Dataset, Target, TargetKind};
+use crate::model::{Family, RunSettings, fit};
 use crate::run::{ChainProgress, Ending, Next, Purpose, Stream};
-use crate::score::{RealScore, score_classes};
+use crate::score::{Losses, RealScore, score_classes};
 use crate::{Error, Result};
 
 /// One axis of the grid: a setting and its values.
@@ -29,15 +29,15 @@ pub struct Axis {
     pub values: Vec<Value>,
 }
 
-/// What is to be validated.
+/// A grid of settings that is to be validated.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct Grid<'a> {
     /// The family.
     pub family: &'static dyn Family,
     /// Settings of every fit.
     pub settings: &'a Map<String, Value>,
     /// Settings that vary.
-    pub grid: &'a [Axis],
+    pub axes: &'a [Axis],
     /// Number of folds.
     pub folds: usize,
     /// Seed of the folds and of every fit.
@@ -59,13 +59,13 @@ pub struct Cell {
     pub seconds: f64,
     /// What came out.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub result: CellResult,
 }
 
 /// What came out of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum CellResult {
     /// It was fitted and scored.
     Scored(Held),
     /// It could not be; this is why.
@@ -151,11 +151,12 @@ impl Point {
         // in the order of the folds, so that sums have the same bits in whatever order cells were done
         let mut own: Vec<&Cell> = cells.iter().filter(|c| c.point == settings).collect();
         own.sort_by_key(|c| c.fold);
-        let failure = own.iter().find_map(|c| match &c.outcome {
-            Outcome::Failed(why) => Some(why.clone()),
-            Outcome::Scored(_) => None,
+        let failure = own.iter().find_map(|c| match &c.result {
+            CellResult::Failed(why) => Some(why.clone()),
+            CellResult::Scored(_) => None,
         });
-        let held: Vec<Held> = own.iter().filter_map(|c| if let Outcome::Scored(held) = &c.outcome { Some(*held) } else { None }).collect();
+        let held: Vec<Held> =
+            own.iter().filter_map(|c| if let CellResult::Scored(held) = &c.result { Some(*held) } else { None }).collect();
         let scores = (held.len() == folds && failure.is_none()).then(|| PointScores::of(&held));
         Self { settings, scores, failure, cells: own.len(), seconds: own.iter().map(|c| c.seconds).sum() }
     }
@@ -175,19 +176,19 @@ impl PointScores {
 /// Does every cell that is not among those `known`, several at once. `each` is told of every cell as it ends, on the caller's thread,
 /// and may fail; `stop` is asked a few times a second. Gives all cells, the known ones first; fewer than there are if it was stopped.
 pub fn cross_validate(
-    request: &Request<'_>,
+    grid: &Grid<'_>,
     data: &Dataset<'_>,
     known: Vec<Cell>,
     each: &mut dyn FnMut(&Cell) -> Result<()>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Cell>> {
-    let splits = splits(request, data)?;
+    let splits = splits(grid, data)?;
     let done = |point: &Map<String, Value>, fold: usize| known.iter().any(|c| c.point == *point && c.fold == fold);
-    let points = points(request.grid);
+    let points = points(grid.axes);
     let open: Vec<(&Map<String, Value>, usize)> =
-        (0..request.folds).flat_map(|fold| points.iter().map(move |p| (p, fold))).filter(|(p, fold)| !done(p, *fold)).collect();
+        (0..grid.folds).flat_map(|fold| points.iter().map(move |p| (p, fold))).filter(|(p, fold)| !done(p, *fold)).collect();
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if request.threads == 0 { cores() } else { request.threads }.min(open.len());
+    let threads = if grid.threads == 0 { cores() } else { grid.threads }.min(open.len());
 
     let mut cells = known.clone();
     let (next, halt) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -202,7 +203,7 @@ pub fn cross_validate(
                         return;
                     }
                     // nothing: it was stopped half-way; an error: whoever should hear of it has gone
-                    let Some(found) = cell(request, data, point, fold, &splits[fold], halt) else { return };
+                    let Some(found) = cell(grid, data, point, fold, &splits[fold], halt) else { return };
                     if send.send(found).is_err() {
                         return;
                     }
@@ -229,7 +230,7 @@ pub fn cross_validate(
 }
 
 /// The folds. They depend on the seed alone, so that a second call deals the rows in the same way.
-fn splits(request: &Request<'_>, data: &Dataset<'_>) -> Result<Vec<Split>> {
+fn splits(grid: &Grid<'_>, data: &Dataset<'_>) -> Result<Vec<Split>> {
     let strata = match &data.target {
         Target::Classes(c) => Some(&c.codes[..]),
         Target::Real { .. } => None,
@@ -238,37 +239,30 @@ fn splits(request: &Request<'_>, data: &Dataset<'_>) -> Result<Vec<Split>> {
             return Err(Error::Unfit("cross-validation scores one class or real outcomes a row, not sets of labels".into()));
         }
     };
-    let mut rng = Stream::new(request.seed, 0, Purpose::Split).rng();
-    Ok(folds(data.rows(), request.folds, strata, &mut rng as &mut dyn Rng)?)
+    let mut rng = Stream::new(grid.seed, 0, Purpose::Split).rng();
+    Ok(folds(data.rows(), grid.folds, strata, &mut rng as &mut dyn Rng)?)
 }
 
 /// Fits and scores one cell; nothing if it was stopped. What fails for this point alone is part of its outcome.
-fn cell(
-    request: &Request<'_>,
-    data: &Dataset<'_>,
-    point: &Map<String, Value>,
-    fold: usize,
-    split: &Split,
-    halt: &AtomicBool,
-) -> Option<Cell> {
+fn cell(grid: &Grid<'_>, data: &Dataset<'_>, point: &Map<String, Value>, fold: usize, split: &Split, halt: &AtomicBool) -> Option<Cell> {
     let begin = Instant::now();
-    let outcome = match held(request, data, point, split, halt) {
+    let result = match held(grid, data, point, split, halt) {
         Ok(None) => return None,
-        Ok(Some(held)) if held.loss.is_finite() => Outcome::Scored(held),
-        Ok(Some(_)) => Outcome::Failed("the loss of its held-out rows is not a number".into()),
-        Err(why) => Outcome::Failed(why.to_string()),
+        Ok(Some(held)) if held.loss.is_finite() => CellResult::Scored(held),
+        Ok(Some(_)) => CellResult::Failed("the loss of its held-out rows is not a number".into()),
+        Err(why) => CellResult::Failed(why.to_string()),
     };
-    Some(Cell { point: point.clone(), fold, seconds: begin.elapsed().as_secs_f64(), outcome })
+    Some(Cell { point: point.clone(), fold, seconds: begin.elapsed().as_secs_f64(), result })
 }
 
-fn held(request: &Request<'_>, data: &Dataset<'_>, point: &Map<String, Value>, split: &Split, halt: &AtomicBool) -> Result<Option<Held>> {
-    let mut settings = request.settings.clone();
+fn held(grid: &Grid<'_>, data: &Dataset<'_>, point: &Map<String, Value>, split: &Split, halt: &AtomicBool) -> Result<Option<Held>> {
+    let mut settings = grid.settings.clone();
     settings.extend(point.clone());
-    let model = request.family.configure(&settings)?;
+    let model = grid.family.configure(&settings)?;
     if model.target().is_none() {
-        return Err(unsupervised(request.family.name()));
+        return Err(unsupervised(grid.family.name()));
     }
-    let run = RunSettings { seed: request.seed, threads: 1, block_rows: request.block_rows, ..RunSettings::default() };
+    let run = RunSettings { seed: grid.seed, threads: 1, block_rows: grid.block_rows, ..RunSettings::default() };
     let mut watch = |_: &[ChainProgress]| if halt.load(Ordering::Relaxed) { Next::Stop } else { Next::Continue };
     // a fit that was stopped may be too young for a posterior
     let fitted = match fit(model.as_ref(), &data.subset(&split.train), &run, &mut watch) {
@@ -283,18 +277,19 @@ fn held(request: &Request<'_>, data: &Dataset<'_>, point: &Map<String, Value>, s
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let pool = pool.map_err(|e| Error::setting("threads", 1, format!("a number of threads that can be started ({e})")))?;
     let weights = test.weights.as_deref();
-    let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
-    let total: f64 = (0..test.rows()).map(weight).sum();
     if model.target() == Some(TargetKind::Real) {
         let found = pool.install(|| posterior.predict_real(&test, &[], ""))?;
         let scores = RealScore::of(&found, &test.target, weights).ok_or(DataError::NoTarget)?;
-        return Ok(Some(Held { weight: total, loss: -scores.ln_density, error: scores.squared_error }));
+        let weight = weights.map_or(test.rows() as f64, |w| w.iter().sum());
+        return Ok(Some(Held { weight, loss: -scores.ln_density, error: scores.squared_error }));
     }
     let Target::Classes(truth) = &test.target else { return Err(DataError::NoTarget.into()) };
     let found = pool.install(|| posterior.predict(&test, ""))?;
-    let rows = score_classes(&found, posterior.classes(), truth);
-    let mean = |of: fn(&crate::score::ClassScore) -> f64| rows.iter().enumerate().map(|(i, r)| weight(i) * of(r)).sum::<f64>() / total;
-    Ok(Some(Held { weight: total, loss: mean(|r| r.log_loss), error: mean(|r| f64::from(!r.right)) }))
+    let mut losses = Losses::default();
+    for (i, row) in score_classes(&found, posterior.classes(), truth).iter().enumerate() {
+        losses.add(weights.map_or(1.0, |w| w[i]), -row.log_loss, f64::from(!row.right));
+    }
+    Ok(Some(Held { weight: losses.weight, loss: -losses.mean_ln_likelihood(), error: losses.mean_error() }))
 }
 
 /// The answer where there is no target whose predictions could decide.
@@ -331,18 +326,18 @@ mod tests {
         map(json!({ "n_chains": 1, "n_warmup": 20, "n_draws": 40 }))
     }
 
-    fn request<'a>(settings: &'a Map<String, Value>, grid: &'a [Axis], threads: usize) -> Request<'a> {
-        Request { family: family("logistic").unwrap(), settings, grid, folds: 4, seed: 5, block_rows: None, threads }
+    fn over<'a>(settings: &'a Map<String, Value>, axes: &'a [Axis], threads: usize) -> Grid<'a> {
+        Grid { family: family("logistic").unwrap(), settings, axes, folds: 4, seed: 5, block_rows: None, threads }
     }
 
-    fn all(request: &Request<'_>, data: &Dataset<'_>) -> Vec<Cell> {
-        cross_validate(request, data, Vec::new(), &mut |_| Ok(()), &|| false).unwrap()
+    fn all(grid: &Grid<'_>, data: &Dataset<'_>) -> Vec<Cell> {
+        cross_validate(grid, data, Vec::new(), &mut |_| Ok(()), &|| false).unwrap()
     }
 
     #[test]
     fn grids_are_products() {
-        let grid = [axis("a", json!([1, 2])), axis("b", json!(["x", "y", "z"]))];
-        let all = points(&grid);
+        let axes = [axis("a", json!([1, 2])), axis("b", json!(["x", "y", "z"]))];
+        let all = points(&axes);
         assert_eq!(all.len(), 6);
         assert_eq!(all[0], map(json!({ "a": 1, "b": "x" })));
         assert_eq!(all[5], map(json!({ "a": 2, "b": "z" })));
@@ -353,9 +348,9 @@ mod tests {
     #[test]
     fn cells_are_fits_to_the_other_folds() {
         let (data, settings) = (data(60), short());
-        let grid = [axis("prior_precision", json!([0.1, 1000.0]))];
-        let (one, two) = (all(&request(&settings, &grid, 1), &data), all(&request(&settings, &grid, 3), &data));
-        let (one_table, two_table) = (Table::of(&grid, 4, &one), Table::of(&grid, 4, &two));
+        let axes = [axis("prior_precision", json!([0.1, 1000.0]))];
+        let (one, two) = (all(&over(&settings, &axes, 1), &data), all(&over(&settings, &axes, 3), &data));
+        let (one_table, two_table) = (Table::of(&axes, 4, &one), Table::of(&axes, 4, &two));
         assert_eq!(
             one_table.points.iter().map(|p| p.scores).collect::<Vec<_>>(),
             two_table.points.iter().map(|p| p.scores).collect::<Vec<_>>()
@@ -366,7 +361,7 @@ mod tests {
         assert!(scores[0].loss + 0.1 < scores[1].loss, "{scores:?}");
         assert!((scores[1].loss - 2f64.ln()).abs() < 0.1, "{scores:?}");
 
-        let split = &splits(&request(&settings, &grid, 1), &data).unwrap()[2];
+        let split = &splits(&over(&settings, &axes, 1), &data).unwrap()[2];
         let mut given = settings.clone();
         given.insert("prior_precision".into(), json!(0.1));
         let model = family("logistic").unwrap().configure(&given).unwrap();
@@ -377,23 +372,23 @@ mod tests {
         let Target::Classes(truth) = &test.target else { panic!() };
         let loss: f64 = truth.codes.iter().enumerate().map(|(i, &c)| -p.probability[2 * i + c as usize].ln()).sum::<f64>() / 15.0;
         let cell = one.iter().find(|c| c.fold == 2 && c.point["prior_precision"] == 0.1).unwrap();
-        let Outcome::Scored(held) = &cell.outcome else { panic!("{cell:?}") };
+        let CellResult::Scored(held) = &cell.result else { panic!("{cell:?}") };
         assert!((held.loss - loss).abs() < 1e-12 && held.weight == 15.0);
     }
 
     #[test]
     fn known_cells_are_not_done_again_and_a_stop_keeps_the_others() {
         let (data, settings) = (data(40), short());
-        let grid = [axis("prior_precision", json!([0.1, 1.0]))];
-        let request = request(&settings, &grid, 1);
-        let whole = all(&request, &data);
+        let axes = [axis("prior_precision", json!([0.1, 1.0]))];
+        let grid = over(&settings, &axes, 1);
+        let whole = all(&grid, &data);
         // through text, as a file keeps them
         let text: Vec<String> = whole.iter().map(|c| serde_json::to_string(c).unwrap()).collect();
         let again: Vec<Cell> = text.iter().map(|t| serde_json::from_str(t).unwrap()).collect();
         assert_eq!(again, whole);
         let mut told = 0;
         let rest = cross_validate(
-            &request,
+            &grid,
             &data,
             again[..3].to_vec(),
             &mut |_| {
@@ -404,32 +399,32 @@ mod tests {
         )
         .unwrap();
         assert_eq!((told, rest.len()), (5, 8));
-        assert_eq!(Table::of(&grid, 4, &rest).points[1].scores, Table::of(&grid, 4, &whole).points[1].scores);
+        assert_eq!(Table::of(&axes, 4, &rest).points[1].scores, Table::of(&axes, 4, &whole).points[1].scores);
 
         let seen = AtomicUsize::new(0);
         let mut each = |_: &Cell| {
             seen.fetch_add(1, Ordering::Relaxed);
             Ok(())
         };
-        let part = cross_validate(&request, &data, Vec::new(), &mut each, &|| seen.load(Ordering::Relaxed) >= 2).unwrap();
+        let part = cross_validate(&grid, &data, Vec::new(), &mut each, &|| seen.load(Ordering::Relaxed) >= 2).unwrap();
         assert!((2..8).contains(&part.len()), "{}", part.len());
-        let table = Table::of(&grid, 4, &part);
+        let table = Table::of(&axes, 4, &part);
         assert!(table.points.iter().any(|p| p.scores.is_none() && p.failure.is_none()));
         let mut full = |_: &Cell| Err(Error::Storage("the disk is full".into()));
-        assert!(cross_validate(&request, &data, Vec::new(), &mut full, &|| false).unwrap_err().to_string().contains("full"));
+        assert!(cross_validate(&grid, &data, Vec::new(), &mut full, &|| false).unwrap_err().to_string().contains("full"));
     }
 
     #[test]
     fn what_fails_does_not_win_and_says_why() {
         let (data, settings) = (data(30), short());
-        let grid = [axis("prior_precision", json!([-1.0, 1.0]))];
-        let table = Table::of(&grid, 4, &all(&request(&settings, &grid, 2), &data));
+        let axes = [axis("prior_precision", json!([-1.0, 1.0]))];
+        let table = Table::of(&axes, 4, &all(&over(&settings, &axes, 2), &data));
         assert_eq!(table.best, Some(1));
         assert!(table.points[0].failure.as_ref().unwrap().contains("prior_precision"));
         let none = Dataset { target: Target::None, ..data.clone() };
-        let request = request(&settings, &grid, 1);
-        assert!(cross_validate(&request, &none, Vec::new(), &mut |_| Ok(()), &|| false).is_err());
-        let many = Request { folds: 31, ..request };
+        let grid = over(&settings, &axes, 1);
+        assert!(cross_validate(&grid, &none, Vec::new(), &mut |_| Ok(()), &|| false).is_err());
+        let many = Grid { folds: 31, ..grid };
         assert!(cross_validate(&many, &data, Vec::new(), &mut |_| Ok(()), &|| false).is_err());
     }
 

@@ -7,7 +7,7 @@
 pub(super) const SMALL: f64 = 1e-2;
 
 /// λ(ξ) = tanh(ξ/2)/(4ξ), ξ ≥ 0, and λ'(ξ)/ξ, which is negative and −1/48 at 0.
-pub fn lambda(xi: f64) -> (f64, f64) {
+pub(crate) fn lambda(xi: f64) -> (f64, f64) {
     if xi < SMALL {
         let s = xi * xi;
         return (1.0 / 8.0 - s / 96.0 + s * s / 960.0, -1.0 / 48.0 + s / 240.0);
@@ -36,7 +36,7 @@ pub(super) fn bracket(children: usize) -> (f64, f64) {
 }
 
 /// γ at the minimum of the bound: Newton, with bisection whenever a step leaves the bracket or does not halve.
-pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
+pub(crate) fn gamma(m: &[f64], v: &[f64]) -> f64 {
     let s = m.len() as f64;
     let (mut lo, top, widest) =
         m.iter().zip(v).fold((f64::INFINITY, f64::NEG_INFINITY, 0.0f64), |(lo, hi, w), (&m, &v)| (lo.min(m), hi.max(m), w.max(v)));
@@ -75,7 +75,7 @@ pub fn gamma(m: &[f64], v: &[f64]) -> f64 {
 }
 
 /// Φ with slope and curvature.
-pub fn row(m: &[f64], v: &[f64], slope: &mut [f64], curvature: &mut [f64]) -> f64 {
+pub(crate) fn row(m: &[f64], v: &[f64], slope: &mut [f64], curvature: &mut [f64]) -> f64 {
     let gamma = gamma(m, v);
     let mut phi = gamma;
     for (((&m, &v), s), k) in m.iter().zip(v).zip(slope).zip(curvature) {

@@ -2,13 +2,13 @@
 //!
 //! Nodes with whole matrices take one product for all of them together; a tree with other forms goes node by node.
 
-use super::layout::Layout;
-use super::node::Covariance;
+use super::super::covariance::Covariance;
+use super::super::layout::Layout;
 use crate::data::design::{Panel, PanelScratch, packed_len};
 use crate::data::{Design, X};
 
 /// Forms that belong together: those of a node, or of all Gaussian leaves.
-struct Part {
+struct FormGroup {
     /// Place of the first among the forms of a row.
     first: usize,
     /// How many.
@@ -18,20 +18,20 @@ struct Part {
     covariance: Covariance,
 }
 
-fn parts(layout: &Layout) -> impl Iterator<Item = Part> {
-    let nodes = layout.nodes.iter().map(|node| Part {
+fn groups(layout: &Layout) -> impl Iterator<Item = FormGroup> {
+    let nodes = layout.nodes.iter().map(|node| FormGroup {
         first: node.first_form,
         count: node.forms,
         matrices: node.matrices.clone(),
         covariance: node.covariance,
     });
-    let leaves = Part {
+    let leaves = FormGroup {
         first: layout.leaf_form(),
         count: layout.gaussians(),
         matrices: layout.matrices - layout.gaussians() * packed_len(layout.dim)..layout.matrices,
         covariance: Covariance::Child,
     };
-    nodes.chain([leaves]).filter(|part| part.count > 0)
+    nodes.chain([leaves]).filter(|group| group.count > 0)
 }
 
 /// Products of the rows of a panel with forms and weights, whatever the form of the covariances.
@@ -63,7 +63,7 @@ impl Products<'_> {
             panel.quadratics(forms, all, v);
             return;
         }
-        for Part { first, count: k, matrices, covariance } in parts(layout) {
+        for FormGroup { first, count: k, matrices, covariance } in groups(layout) {
             self.part.resize(n * k, 0.0);
             let part = &mut self.part[..n * k];
             let forms = &forms[matrices];
@@ -96,7 +96,7 @@ impl Products<'_> {
             panel.weighted_grams_add(c, all, out);
             return;
         }
-        for Part { first, count: k, matrices, covariance } in parts(layout) {
+        for FormGroup { first, count: k, matrices, covariance } in groups(layout) {
             self.part.resize(n * k, 0.0);
             for (c, part) in c.chunks_exact(all).zip(self.part.chunks_exact_mut(k)) {
                 part.copy_from_slice(&c[first..first + k]);

@@ -7,9 +7,9 @@
 use crate::data::design::packed_len;
 
 /// Largest change of a that ends the search while fitting. Φ is flat at its minimum: what is left is of the order of the square.
-pub const FITTING: f64 = 1e-6;
+pub(crate) const FITTING: f64 = 1e-6;
 /// The same where a itself is the answer.
-pub const REFINED: f64 = 1e-10;
+pub(crate) const REFINED: f64 = 1e-10;
 
 /// Most steps of a search.
 pub(super) const MOST_STEPS: usize = 100;
@@ -21,7 +21,7 @@ pub(super) fn reach_of(tolerance: f64) -> f64 {
 
 /// Covariance of the logits of a row.
 #[derive(Debug, Clone, Copy)]
-pub enum Spread<'a> {
+pub(crate) enum Spread<'a> {
     /// Independent logits: their variances.
     Child(&'a [f64]),
     /// Packed lower triangle of V.
@@ -30,7 +30,7 @@ pub enum Spread<'a> {
 
 /// Newton's method for one row; the buffers are reused from row to row.
 #[derive(Debug, Default)]
-pub struct Solver {
+pub(crate) struct Solver {
     a: Vec<f64>,
     /// Softmax of the tilted argument at `a`.
     p: Vec<f64>,
@@ -46,12 +46,12 @@ pub struct Solver {
 
 impl Solver {
     /// The minimiser of the last call, also an approximate mean of the softmax.
-    pub fn minimiser(&self) -> &[f64] {
+    pub(crate) fn minimiser(&self) -> &[f64] {
         &self.p
     }
 
     /// Φ at its minimum, for logits with means m.
-    pub fn minimise(&mut self, m: &[f64], v: Spread<'_>, tolerance: f64) -> f64 {
+    pub(crate) fn minimise(&mut self, m: &[f64], v: Spread<'_>, tolerance: f64) -> f64 {
         let s = m.len();
         for buffer in [&mut self.p, &mut self.d, &mut self.va, &mut self.vr, &mut self.root, &mut self.y] {
             buffer.resize(s, 0.0);
@@ -189,7 +189,7 @@ impl Solver {
 }
 
 /// Logits become probabilities; returns their log-sum-exp.
-pub(super) fn softmax(z: &mut [f64]) -> f64 {
+pub(crate) fn softmax(z: &mut [f64]) -> f64 {
     let top = z.iter().fold(f64::NEG_INFINITY, |top, &z| top.max(z));
     let mut sum = 0.0;
     for z in z.iter_mut() {

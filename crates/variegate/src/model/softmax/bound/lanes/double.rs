@@ -1,24 +1,24 @@
 //! The `double` bound of a group of rows: the search for γ of `double.rs`, and what follows from it.
 
-use super::{LANES, Lane, any, each};
+use super::super::double::{FLAT, MOST_STEPS, SETTLED, SMALL, STEP, bracket};
 use crate::linalg;
-use crate::model::softmax::double::{FLAT, MOST_STEPS, SETTLED, SMALL, STEP, bracket};
 use crate::special::branchless::{exp, ln_1p};
+use crate::special::lanes::{LANES, Lane, any, each};
 
 /// Results of the search.
 #[derive(Debug, Default)]
-pub struct Double {
+pub(crate) struct Double {
     /// Φ.
-    pub phi: Lane,
+    pub(crate) phi: Lane,
     /// ∂Φ/∂m of each child.
-    pub slope: Vec<Lane>,
+    pub(crate) slope: Vec<Lane>,
     /// Curvature of each child.
-    pub curvature: Vec<Lane>,
+    pub(crate) curvature: Vec<Lane>,
 }
 
 impl Double {
     /// Φ, slopes and curvatures of logits with means m and variances v.
-    pub fn solve(&mut self, m: &[Lane], v: &[Lane]) {
+    pub(crate) fn solve(&mut self, m: &[Lane], v: &[Lane]) {
         self.slope.resize(m.len(), [0.0; LANES]);
         self.curvature.resize(m.len(), [0.0; LANES]);
         linalg::wide(

@@ -9,11 +9,12 @@
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
-use super::expect::{factorise, shift, spread_of};
-use super::layout::Layout;
-use super::pass::{PanelView, Scratch, TreeStats, View};
-use super::vb::Vb;
-use super::walk::Walk;
+use super::super::expect::{factorise, shift, spread_of};
+use super::super::layout::Layout;
+use super::super::program::{Vb, class_of};
+use super::super::walk::Walk;
+use super::ask::{TreeStats, View};
+use super::{PanelView, Scratch};
 use crate::Result;
 use crate::dist::Gamma;
 use crate::run::{Block, Philox, Purpose, Stream, Sum};
@@ -24,7 +25,7 @@ const PAIRS: usize = 100;
 
 impl Vb {
     /// The sum over the rows of a block in `value`, and its squared standard error in the one entry of `shares`.
-    pub(super) fn visit_tight(
+    pub(crate) fn visit_tight(
         &self,
         layout: &Layout,
         view: &View<'_>,
@@ -32,23 +33,21 @@ impl Vb {
         block: &Block<'_>,
         scratch: &mut Scratch,
     ) -> Result<TreeStats> {
-        let (vectors, forms, outputs) = (layout.vectors(), layout.forms, layout.outputs);
+        let (vectors, forms) = (layout.vectors(), layout.forms);
         let stream = Stream::new(key, 0, Purpose::Score).sweep(1);
         let mut draws = Draws::new(layout, view)?;
         let (mut value, mut square) = (0.0, 0.0);
         let y = self.outcomes(block);
-        self.for_view(layout, view, block, scratch, |first, rows| {
-            let PanelView { rows: n, m, v, residual, walk, .. } = rows;
+        self.for_view(layout, view, block, scratch, |rows| {
+            let PanelView { first, rows: n, m, v, residual, walk, .. } = rows;
             for i in 0..n {
                 let w = self.weight(block, first + i, view.fold);
                 if w == 0.0 {
                     continue;
                 }
                 let (m, v) = (&m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
-                for (at, e) in residual.iter_mut().enumerate() {
-                    *e = y.get(first + i, at % outputs) - m[layout.units + at];
-                }
-                let class = block.y.classes().get(first + i).copied().unwrap_or(0);
+                y.residuals(first + i, &m[layout.units..], residual);
+                let class = class_of(block, first + i);
                 draws.prepare(layout, m, v);
                 let mut rng = stream.item(block.first_row + (first + i) as u64).rng();
                 let (mut mean, mut sum) = (0.0, 0.0);
@@ -109,9 +108,9 @@ impl Draws {
     /// Means and covariances of a row.
     fn prepare(&mut self, layout: &Layout, m: &[f64], v: &mut [f64]) {
         for (node, factor) in layout.nodes.iter().zip(&mut self.factors) {
-            let logits = node.first_logit..node.first_logit + node.width();
-            node.logits_of(&m[node.first_unit..node.first_unit + node.units], &mut self.z[logits]);
-            factorise(spread_of(node, &mut v[node.first_form..node.first_form + node.forms], &mut self.buffer), factor);
+            let logits = node.at_logits();
+            node.logits_of(&m[node.at_units()], &mut self.z[logits]);
+            factorise(spread_of(node, &mut v[node.at_forms()], &mut self.buffer), factor);
         }
         self.spread.iter_mut().zip(&v[layout.leaf_form()..]).for_each(|(s, v)| *s = v.max(0.0).sqrt());
     }
@@ -119,7 +118,7 @@ impl Draws {
     fn draw(&mut self, layout: &Layout, rng: &mut Philox) {
         self.normals.iter_mut().for_each(|e| *e = StandardNormal.sample(rng));
         for (node, factor) in layout.nodes.iter().zip(&self.factors) {
-            let logits = node.first_logit..node.first_logit + node.width();
+            let logits = node.at_logits();
             shift(factor, &self.normals[logits.clone()], &mut self.away[logits]);
         }
         for (leaf, noise) in self.leaves.iter_mut().zip(&self.noise) {
@@ -133,7 +132,7 @@ impl Draws {
             *to = z + sign * away;
         }
         for (node, phi) in layout.nodes.iter().zip(&mut walk.phi) {
-            *phi = log_sum_exp(&walk.z[node.first_logit..node.first_logit + node.width()]);
+            *phi = log_sum_exp(&walk.z[node.at_logits()]);
         }
         let outputs = layout.outputs.max(1);
         let leaves = self.leaves.chunks_exact(outputs).zip(residual.chunks_exact(outputs));
@@ -151,17 +150,16 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Layout;
-    use super::super::map::Objective;
-    use super::super::pass::Ask;
-    use super::super::symmetry::tests::{chain, classes, fitted, fixed, program_of};
-    use super::super::tree::{Coding, Gates, Structure};
-    use super::super::vb::{Factors, State};
-    use super::super::{Bound, Covariance, Settings, Task};
+    use super::super::ask::Ask;
     use super::*;
     use crate::data::{Dataset, Matrix, Target};
+    use crate::model::softmax::factors::Factors;
+    use crate::model::softmax::job::State;
+    use crate::model::softmax::map::Objective;
+    use crate::model::softmax::symmetry::tests::{chain, classes, fitted, fixed, program_of};
+    use crate::model::softmax::tree::{Coding, Gates, Structure};
+    use crate::model::softmax::{Bound, Covariance, Settings, Task};
     use crate::run::{Rows, Typed};
-    use std::borrow::Cow;
 
     fn normals(count: usize, salt: u64) -> Vec<f64> {
         let mut rng = Stream::new(salt, 0, Purpose::Check).rng();
@@ -194,7 +192,7 @@ mod tests {
         let layout = program.predicting(&state.tree);
         let moments = q.moments(&layout, &state.basis, 1.0).unwrap();
         let view = q.view(&layout, &moments, &state.basis, 1.0, None);
-        let stats = rows.all(&Ask::Tight { tree: Cow::Borrowed(&state.tree), view, key }).unwrap();
+        let stats = rows.all(&Ask::Tight { at: state.at(view), key }).unwrap();
         (stats.value.0, stats.shares.0[0].sqrt())
     }
 

@@ -4,11 +4,15 @@
 //! the logits, which sums to one, and a curvature: the matrix K of the quadratic model in which a Newton step of the weights is
 //! taken. Adding a constant to all logits adds it to Φ.
 
+mod double;
+mod lanes;
+pub(super) mod tilted;
+
 use serde::{Deserialize, Serialize};
 
-use super::double::{self, lambda};
-use super::lanes::{self, LANES, Lane};
-use super::tilted::{self, Spread, softmax};
+use crate::special::lanes::{LANES, Lane};
+use double::lambda;
+use tilted::{Spread, softmax};
 
 /// Which bound, as users ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +30,7 @@ pub enum Bound {
 
 impl Bound {
     /// The word users write.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Bound::Tilted => "tilted",
             Bound::Double => "double",
@@ -38,7 +42,7 @@ impl Bound {
 
 /// The bound of a node, with what it knows of the covariance of the logits: k numbers a row, and k numbers of curvature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowBound {
+pub(crate) enum RowBound {
     /// Variances of independent logits; curvatures p(1−p).
     TiltedChild,
     /// Packed covariance of the logits; packed curvature diag p − ppᵀ.
@@ -53,14 +57,14 @@ pub enum RowBound {
 
 impl RowBound {
     /// Whether a full step may lower the objective, so that it must be tried first.
-    pub fn needs_damping(self) -> bool {
+    pub(crate) fn needs_damping(self) -> bool {
         matches!(self, RowBound::TiltedChild | RowBound::TiltedJoint)
     }
 }
 
 /// Solves one row after the other, or many at once; keeps only buffers.
 #[derive(Debug, Default)]
-pub struct Solver {
+pub(crate) struct Solver {
     tilted: tilted::Solver,
     many_tilted: lanes::Tilted,
     many_double: lanes::Double,
@@ -70,20 +74,20 @@ pub struct Solver {
 
 /// The numbers of one node among those of all nodes, a row of the panel after the other.
 #[derive(Debug)]
-pub struct Part<'a, T> {
+pub(crate) struct Columns<'a, T> {
     /// All numbers of all rows.
-    pub all: &'a mut [T],
+    pub(crate) all: &'a mut [T],
     /// How many a row has.
-    pub stride: usize,
+    pub(crate) stride: usize,
     /// First of this node.
-    pub first: usize,
+    pub(crate) first: usize,
     /// How many are of this node.
-    pub width: usize,
+    pub(crate) width: usize,
 }
 
-impl<T> Part<'_, T> {
+impl<T> Columns<'_, T> {
     /// Those of a row.
-    pub fn row(&mut self, row: usize) -> &mut [T] {
+    pub(crate) fn row(&mut self, row: usize) -> &mut [T] {
         let at = row * self.stride + self.first;
         &mut self.all[at..at + self.width]
     }
@@ -91,22 +95,22 @@ impl<T> Part<'_, T> {
 
 /// What a panel is solved from and into.
 #[derive(Debug)]
-pub struct PanelParts<'a> {
+pub(crate) struct PanelColumns<'a> {
     /// Means of the logits.
-    pub m: Part<'a, f64>,
+    pub(crate) m: Columns<'a, f64>,
     /// What is known of their covariance, see [`RowBound`]. May have no numbers where a row has none.
-    pub v: Part<'a, f64>,
+    pub(crate) v: Columns<'a, f64>,
     /// ∂Φ/∂m.
-    pub slope: Part<'a, f64>,
+    pub(crate) slope: Columns<'a, f64>,
     /// Curvatures.
-    pub curvature: Part<'a, f64>,
+    pub(crate) curvature: Columns<'a, f64>,
     /// Φ.
-    pub phi: Part<'a, f64>,
+    pub(crate) phi: Columns<'a, f64>,
 }
 
 impl Solver {
     /// [`Solver::row`] for some rows of a panel. What a row gets does not depend on which others are asked for.
-    pub fn panel(&mut self, bound: RowBound, rows: &[usize], mut parts: PanelParts<'_>) {
+    pub(crate) fn panel(&mut self, bound: RowBound, rows: &[usize], mut parts: PanelColumns<'_>) {
         if matches!(bound, RowBound::Jj | RowBound::Bohning) {
             for &row in rows {
                 let (slope, m) = (parts.slope.row(row), parts.m.row(row));
@@ -144,7 +148,7 @@ impl Solver {
     }
 
     /// Means and covariances of up to [`LANES`] rows; lanes without a row repeat the first.
-    fn gather(&mut self, rows: &[usize], parts: &mut PanelParts<'_>) {
+    fn gather(&mut self, rows: &[usize], parts: &mut PanelColumns<'_>) {
         self.m.resize(parts.m.width, [0.0; LANES]);
         self.v.resize(parts.v.width, [0.0; LANES]);
         for lane in 0..LANES {
@@ -156,7 +160,7 @@ impl Solver {
 
     /// Φ at its minimum over the variational parameters of the row, with slope and curvature. `m` are the means of the logits; what
     /// `v` and `curvature` hold is said at [`RowBound`].
-    pub fn row(&mut self, bound: RowBound, m: &[f64], v: &[f64], slope: &mut [f64], curvature: &mut [f64]) -> f64 {
+    pub(crate) fn row(&mut self, bound: RowBound, m: &[f64], v: &[f64], slope: &mut [f64], curvature: &mut [f64]) -> f64 {
         match bound {
             RowBound::Double => double::row(m, v, slope, curvature),
             RowBound::TiltedChild | RowBound::TiltedJoint => {
