@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+import variegate as vg
 from variegate import load_run
 
 
@@ -77,3 +78,25 @@ def test_draws_open_in_pandas(two_classes, tmp_path):
     assert len(draws) == 40
     first = draws[draws["chain"] == 0].sort_values("draw")
     np.testing.assert_array_equal(first["log_joint"], model.posterior_["log_joint"][0])
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "experts", "factors"])
+def test_every_estimator_that_keeps_draws_exports_them(kind, two_classes):
+    pytest.importorskip("arviz", reason="ArviZ is not installed")
+    X, y = two_classes
+    short = {"n_chains": 2, "n_warmup": 5, "n_draws": 6, "random_state": 1}
+    model = {
+        "logistic": lambda: vg.BayesianLogisticRegression(**short).fit(X, y),
+        "softmax": lambda: vg.MultimodalSoftmaxClassifier(subclasses=[2, 1], inference="gibbs", **short).fit(X, y),
+        "experts": lambda: vg.MixtureOfExpertsClassifier(experts=2, **short).fit(X, y),
+        "factors": lambda: vg.SharedFactorModel(likelihood="gaussian", **short).fit(X),
+    }[kind]()
+    data = model.to_arviz()
+    assert data["posterior"].sizes["chain"] == 2
+    assert data["posterior"].sizes["draw"] == 6
+    assert data["sample_stats"]["lp"].shape == (2, 6)
+    figures = model.summary().to_dict()
+    assert figures["facts"]["draws"] == 12
+    assert all(
+        isinstance(x, float) for table in figures["tables"].values() for row in table.values() for x in row.values()
+    )

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from . import _core
 from ._inputs import count, lend, plain, seed_of
+from ._posterior import to_arviz
 from ._progress import follow
 from ._summary import Summary
 
@@ -122,6 +123,19 @@ class FamilyEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         return Summary(self._model.summary())
+
+    def to_arviz(self):
+        """Draws as ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Groups `posterior`, with named dimensions, and `sample_stats` (`lp`, and `log_likelihood` where it is kept).
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("there are no draws to export: this fit is no sample of the posterior")
+        return to_arviz(self._model)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -30,9 +30,8 @@ class _FamilyInfo(TypedDict):
     settings: list[_Setting]
 
 class _Summary(TypedDict):
-    facts: list[tuple[str, str]]
-    headings: list[str]
-    rows: list[tuple[str, list[float]]]
+    facts: list[tuple[str, int | float | dict[str, float] | str, str, str]]
+    tables: list[tuple[str, list[str], list[tuple[str, list[float]]]]]
     converged: bool
     notes: list[str]
 
@@ -125,6 +124,7 @@ class FittedModel:
     def selection(self) -> _Selection | None: ...
     def summary(self) -> _Summary: ...
     def arrays(self) -> dict[str, _Float]: ...
+    def dims(self) -> dict[str, list[tuple[str, list[str]]]]: ...
     def trace(self) -> list[dict[str, _Float]]: ...
 
 def r_hat(draws: _Float) -> float: ...

@@ -1,9 +1,7 @@
 """Bayesian logistic regression."""
 
-from sklearn.utils.validation import check_is_fitted
-
 from ._base import FamilyClassifier
-from ._posterior import Posterior, log_joint_trace, to_arviz
+from ._posterior import Posterior, log_joint_trace
 
 
 class BayesianLogisticRegression(FamilyClassifier):
@@ -128,20 +126,6 @@ class BayesianLogisticRegression(FamilyClassifier):
         self.posterior_ = Posterior(self._model)
         self.log_joint_trace_ = log_joint_trace([chain["objective"] for chain in self._model.trace()])
         return arrays
-
-    def to_arviz(self):
-        """Draws as ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.
-
-        Returns
-        -------
-        arviz.InferenceData or xarray.DataTree
-            Groups `posterior` (coef, intercept) and `sample_stats` (lp).
-        """
-        check_is_fitted(self)
-        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-        draws = dict(self.posterior_)
-        groups = {"posterior": draws, "sample_stats": {"lp": draws.pop("log_joint")}}
-        return to_arviz(groups, coords={"feature": names}, dims={"coef": ["feature"]})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

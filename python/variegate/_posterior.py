@@ -7,6 +7,9 @@ import numpy as np
 
 from ._core import __version__
 
+# what ArviZ calls figures of a draw that are no parameters
+_STATS = {"log_joint": "lp", "log_likelihood": "log_likelihood"}
+
 
 class Posterior(Mapping):
     """Draws by name: each an array whose first two axes are (chain, draw).
@@ -69,21 +72,29 @@ def log_joint_trace(chains):
     return trace
 
 
-def to_arviz(groups, coords, dims):
-    """Build ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.
-
-    Parameters
-    ----------
-    groups : dict of str to dict of str to array
-        Variables of each group, (chain, draw) first.
-    coords, dims : dict
-        Names along the other axes.
-    """
+def to_arviz(model):
+    """Build ArviZ data of the draws of a model: InferenceData before ArviZ 1, a DataTree from then on."""
     try:
         import arviz as az
     except ImportError:
         raise ImportError("`to_arviz` needs ArviZ: install arviz") from None
 
+    draws = dict(Posterior(model))
+    coords, dims, lengths = {}, {}, {}
+    for array, axes in model.dims().items():
+        name = array.removesuffix("_draws")
+        if name == array or name not in draws:
+            continue
+        dims[name] = []
+        for (dim, labels), length in zip(axes[1:], draws[name].shape[2:], strict=True):
+            # the same word for axes of other lengths is another axis
+            axis = dim if lengths.setdefault(dim, length) == length else f"{name}_{dim}"
+            dims[name].append(axis)
+            if labels:
+                coords.setdefault(axis, labels)
+    stats = {ours: draws.pop(theirs) for theirs, ours in _STATS.items() if theirs in draws}
+    groups = {"posterior": draws, "sample_stats": stats}
+    dims = {name: axes for name, axes in dims.items() if axes}
     if int(az.__version__.split(".")[0]) >= 1:
         data = az.from_dict(groups, coords=coords, dims=dims)
     else:

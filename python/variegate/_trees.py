@@ -85,7 +85,7 @@ class TreeEstimator(FamilyEstimator):
     def _chosen_structure(self):
         selection = self._model.selection()
         if selection is None:  # stopped before anything was done, or sampled
-            return dict(self._model.summary()["facts"]).get("structure", "")
+            return self.summary().facts.get("structure", "")
         return selection["rows"][selection["chosen"]][0]
 
     @property

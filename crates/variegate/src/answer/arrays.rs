@@ -5,7 +5,7 @@ use crate::data::Design;
 /// A dimension of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dim {
-    /// Name: `draw`, `column`, `class`, `expert`…
+    /// Name: `draw`, `feature`, `class`, `expert`…
     pub name: &'static str,
     /// Length.
     pub len: usize,
@@ -27,7 +27,7 @@ impl Dim {
 
     /// Columns of the data, by their names or as x0, x1, …
     pub fn columns(names: &[String], width: usize) -> Self {
-        Self::named("column", (0..width).map(|j| names.get(j).cloned().unwrap_or_else(|| format!("x{j}"))))
+        Self::named("feature", (0..width).map(|j| names.get(j).cloned().unwrap_or_else(|| format!("x{j}"))))
     }
 
     /// What a design chooses its columns from: those of the data, or the features of an input map.

@@ -105,3 +105,73 @@ pub fn shape_of(data: &Dataset<'_>, block_rows: Option<usize>) -> Result<Shape> 
         .map_err(|_| Error::setting("block_rows", block_rows, "large enough for at most 4294967295 blocks"))?;
     Ok(Shape { rows: data.rows(), cols: data.x.cols(), blocks, block_rows })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::survey::Around;
+    use crate::data::{Classes, DataError, Matrix, Needs, Target, TargetKind};
+    use crate::run::pool;
+
+    fn data() -> Dataset<'static> {
+        let value = |at: usize| 1e6 + ((at * 7919 + at * at * 31) % 127) as f64;
+        let labels: Vec<String> = (0..50).map(|i| (i % 3).to_string()).collect();
+        let sources: Vec<String> = (0..50).map(|i| format!("s{}", i % 4)).collect();
+        let mut data = Dataset::new(Matrix::dense(50, 3, (0..150).map(value).collect::<Vec<f64>>()))
+            .with_target(Target::Classes(Classes::encode(labels.iter().map(String::as_str))));
+        data.sources = Some(Classes::encode(sources.iter().map(String::as_str)));
+        data.weights = Some((0..50).map(|i| [1.0, 2.0, 0.5][i % 3]).collect());
+        data
+    }
+
+    fn everything() -> Questions {
+        let needs = Needs::target(TargetKind::Classes);
+        let features = Some((crate::data::InputMap::Polynomial { degree: 2 }, Scaling::default()));
+        Questions { needs, columns: true, balanced: true, features, by_source: Some(Around::ColumnMeans), probes: 4 }
+    }
+
+    /// Neither threads nor the cut decide what is known, but for the last bits of sums.
+    #[test]
+    fn a_survey_is_the_same_for_any_cut_and_any_threads() {
+        let data = data();
+        let whole = survey(&data, &everything(), Some(100)).unwrap();
+        let bits = |s: &Survey| postcard::to_stdvec(s).unwrap();
+        for block_rows in [1, 7, 16] {
+            let at = |threads| pool(threads).unwrap().install(|| survey(&data, &everything(), Some(block_rows)).unwrap());
+            let cut = at(1);
+            assert_eq!(bits(&cut), bits(&at(3)));
+            assert_eq!((cut.rows(), cut.weight(), cut.fingerprint()), (50, whole.weight(), data.fingerprint()));
+            assert_eq!(cut.class_counts().unwrap(), whole.class_counts().unwrap());
+            assert_eq!((cut.source_rows(), cut.source_sums()), (whole.source_rows(), whole.source_sums()));
+            assert_eq!(cut.probes().collect::<Vec<_>>(), whole.probes().collect::<Vec<_>>());
+            assert!((cut.squares() / whole.squares() - 1.0).abs() < 1e-12);
+            let ((a, _), (b, _)) = (cut.design(Scaling::default()).unwrap(), whole.design(Scaling::default()).unwrap());
+            assert_eq!(a.kept, b.kept);
+            for (x, y) in a.mean.iter().chain(&a.scale).zip(b.mean.iter().chain(&b.scale)) {
+                assert!((x - y).abs() < 1e-9 * (1.0 + y.abs()), "{x} {y} in blocks of {block_rows}");
+            }
+        }
+    }
+
+    /// A fault in a later block is named by its place among all rows.
+    #[test]
+    fn faults_are_named_by_their_place() {
+        let ask = |data: &Dataset<'_>| survey(data, &everything(), Some(8)).unwrap_err().to_string();
+        let mut bad = data();
+        let Matrix::Dense { values, .. } = &mut bad.x else { unreachable!() };
+        values.to_mut()[3 * 41 + 2] = f64::NAN;
+        assert!(ask(&bad).starts_with("row 42, column `x2`: the value is NaN"));
+        let mut bad = data();
+        bad.weights.as_mut().unwrap()[30] = -1.0;
+        assert_eq!(ask(&bad), DataError::Weight { row: 31, value: -1.0 }.to_string());
+        let mut bad = data();
+        bad.weights = Some(vec![0.0; 50]);
+        assert_eq!(ask(&bad), DataError::NoWeight.to_string());
+        let mut bad = data();
+        bad.sources.as_mut().unwrap().codes[49] = 4;
+        assert_eq!(ask(&bad), DataError::Code { what: "sources", row: 50, code: 4, names: 4 }.to_string());
+        assert_eq!(ask(&data().with_target(Target::None)), DataError::NoTarget.to_string());
+        let found = survey(&data(), &everything(), Some(8)).unwrap();
+        assert!(found.check_whole_weights("logistic", "fit `softmax`").unwrap_err().to_string().starts_with("row 3: the weight"));
+    }
+}
