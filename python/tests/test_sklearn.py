@@ -10,8 +10,8 @@ from variegate import (
 )
 
 # A sampler's draws depend on the order of the rows and on how many random numbers each takes. With whole-number weights
-# the posterior is the same, so results agree in distribution (test_logistic.py shows it), but not to the digits compared
-# here.
+# the posterior is the same, so results agree in distribution (test_logistic.py shows it), but not to the digits
+# compared here.
 SAMPLED = "draws agree in distribution with those of repeated or removed rows, not number by number"
 # Experts have many local optima, and starts are made of rows drawn by their number: a row that is repeated is drawn
 # twice as often as one of weight 2. The objective is the same (test_trees.py shows it), not the way to a maximum.

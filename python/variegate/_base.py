@@ -130,7 +130,8 @@ class FamilyEstimator(BaseEstimator):
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            Groups `posterior`, with named dimensions, and `sample_stats` (`lp`, and `log_likelihood` where it is kept).
+            Groups `posterior`, with named dimensions, and `sample_stats` (`lp`, and `total_log_likelihood` where it is
+            kept).
         """
         check_is_fitted(self)
         if not hasattr(self, "posterior_"):

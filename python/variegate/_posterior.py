@@ -8,7 +8,7 @@ import numpy as np
 from ._core import __version__
 
 # what ArviZ calls figures of a draw that are no parameters
-_STATS = {"log_joint": "lp", "log_likelihood": "log_likelihood"}
+_STATS = {"log_joint": "lp", "log_likelihood": "total_log_likelihood"}
 
 
 class Posterior(Mapping):

@@ -143,10 +143,10 @@ fn classifiers_have_no_factors() {
     desk.good("simulate logistic --rows 40 --seed 2 -o d.csv");
     desk.fitted("fit logistic d.csv --target label --seed 1 --out runs/a --chains 2 --warmup 20 --draws 20 --quiet");
     for words in ["transform runs/a d.csv", "score runs/a d.csv --perplexity", "retrieve runs/a d.csv"] {
-        desk.bad(words, 1, &["d.csv", "`logistic` predicts a target", "use predict"]);
+        desk.bad(words, 1, &["d.csv", "this fit of `logistic` cannot", "it can predict classes"]);
     }
     desk.write("counts.csv", "x1,x2,x3\n1,2,0\n");
-    desk.bad("score runs/a counts.csv --completion", 1, &["`logistic` predicts a target"]);
+    desk.bad("score runs/a counts.csv --completion", 1, &["this fit of `logistic` cannot complete rows"]);
     desk.bad("score runs/a d.csv --completion --perplexity", 2, &["cannot be used with"]);
     desk.bad("retrieve runs/a d.csv -k 0", 2, &["--most", "at least 1"]);
 }

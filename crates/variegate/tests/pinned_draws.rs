@@ -56,16 +56,16 @@ impl Rows {
     fn value(self, i: usize, j: usize) -> f64 {
         match self {
             Rows::Real | Rows::Many => entry(i, j),
-            Rows::Holes if (i * 5 + j * 3) % 11 == 0 => f64::NAN,
+            Rows::Holes if (i * 5 + j * 3).is_multiple_of(11) => f64::NAN,
             Rows::Holes => entry(i, j),
             Rows::Symmetric if i % 2 == 1 => -entry(i - 1, j),
             Rows::Symmetric => entry(i, j),
             // rows of even number fill the first columns, the others the last
             Rows::Counts | Rows::SparseCounts => {
                 let own = (j < 6) == i.is_multiple_of(2);
-                if own { ((i * 13 + j * 7) % 5) as f64 } else { ((i * 3 + j * 11) % 17 == 0) as u8 as f64 }
+                if own { ((i * 13 + j * 7) % 5) as f64 } else { (i * 3 + j * 11).is_multiple_of(17) as u8 as f64 }
             }
-            Rows::Sparse if (i * 7 + j * 5) % 3 == 0 => entry(i, j).abs() + 0.0625,
+            Rows::Sparse if (i * 7 + j * 5).is_multiple_of(3) => entry(i, j).abs() + 0.0625,
             Rows::Sparse => 0.0,
         }
     }

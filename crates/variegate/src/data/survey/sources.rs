@@ -64,7 +64,8 @@ impl SourceColumns {
             let next = match (left.peek(), other.peek()) {
                 (Some(l), Some(r)) if l.place == r.place => {
                     let both = Entry { place: l.place, sum: l.sum + r.sum, missing: l.missing + r.missing };
-                    (left.next(), other.next());
+                    left.next();
+                    other.next();
                     both
                 }
                 (Some(l), Some(r)) if l.place < r.place => match left.next() {

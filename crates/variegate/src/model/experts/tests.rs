@@ -80,7 +80,8 @@ fn every_way_fits_predicts_and_keeps_its_word() {
         }
         let back = Experts.load(&posterior.save().unwrap()).unwrap();
         assert_eq!(back.predict(&data, "").unwrap(), all, "{given:?}");
-        let reopened = model(&given).reopen(&model(&given).bind(&data).unwrap().schema()).unwrap();
+        let bound = RunSettings::default().block_rows(32).prepare(model(&given).as_ref(), &data).unwrap().fit;
+        let reopened = model(&given).reopen(bound.schema()).unwrap();
         assert_eq!(reopened.posterior(&one.kept.chains).unwrap().save().unwrap(), posterior.save().unwrap(), "{given:?}");
         let shares = posterior.responsibilities(&data).unwrap();
         assert!(shares.share.chunks(3).all(|s| (s.iter().sum::<f64>() - 1.0).abs() < 1e-9), "{given:?}");

@@ -12,7 +12,7 @@ use super::*;
 use crate::check::{CalibrationSettings, Effort, InvarianceSettings, JointSettings, calibration, joint_distribution, sweep_invariance};
 use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
-use crate::model::{Family, Fitted, Model, RunSettings, family, fit};
+use crate::model::{Family, Fitted, Model, Prepared, RunSettings, family, fit};
 use crate::run::{Memory, Pace, Plan, Schedule, Unobserved, drive};
 
 fn settings(pairs: &[(&str, Value)]) -> Map<String, Value> {
@@ -238,8 +238,7 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
         for threads in [2, 4] {
             assert_eq!(bits(&one), bits(&fit(model.as_ref(), &data, &at(threads), &mut Unobserved).unwrap().kept));
         }
-        let fit = model.bind(&data).unwrap();
-        let plan = at(2).prepare(model.as_ref(), &data).unwrap().plan;
+        let Prepared { fit, plan, .. } = at(2).prepare(model.as_ref(), &data).unwrap();
         let pace = Pace { threads: 2, commit_every: Duration::ZERO };
         let mut memory = Memory::default();
         let begun = Plan { schedule: Schedule::Ascend { max_sweeps: 3 }, ..plan };
@@ -269,7 +268,7 @@ fn predictions_depend_on_the_row_alone_and_survive_saving() {
     let saved = fitted.posterior.save().unwrap();
     let back = Softmax.load(&saved).unwrap();
     assert_eq!(back.predict(&data, "").unwrap(), all);
-    let reopened = model(&given).reopen(&model(&given).bind(&data).unwrap().schema()).unwrap();
+    let reopened = model(&given).reopen(model(&given).bind(&data).unwrap().schema()).unwrap();
     assert_eq!(reopened.posterior(&fitted.kept.chains).unwrap().save().unwrap(), saved);
     let error = back.responsibilities(&data).unwrap_err().to_string();
     assert!(error.contains("change places"), "{error}");

@@ -32,8 +32,8 @@ fn threads_and_stops_change_no_bit() {
             assert_eq!(one.checkpoint, other.checkpoint);
             assert_eq!(one.trace, other.trace);
         }
-        let prepared = model.bind(&data).unwrap();
-        let plan = RunSettings::default().block_rows(64).prepare(model.as_ref(), &data).unwrap().plan;
+        let crate::model::Prepared { fit: prepared, plan, .. } =
+            RunSettings::default().block_rows(64).prepare(model.as_ref(), &data).unwrap();
         for stop in 1..one.sweeps.min(4) {
             let mut memory = Memory::default();
             let short = Plan { schedule: Schedule::Ascend { max_sweeps: stop }, ..plan };
@@ -70,7 +70,7 @@ fn predictions_depend_on_the_row_alone() {
         let back = Softmax.load(&fitted.posterior.save().unwrap()).unwrap();
         assert_eq!(back.predict(&data, "mc").unwrap(), fitted.posterior.predict(&data, "mc").unwrap());
         assert_eq!(back.summary(), fitted.posterior.summary());
-        let reopened = model.reopen(&model.bind(&data).unwrap().schema()).unwrap();
+        let reopened = model.reopen(model.bind(&data).unwrap().schema()).unwrap();
         assert_eq!(reopened.posterior(&fitted.kept.chains).unwrap().arrays(), fitted.posterior.arrays());
     }
 }

@@ -139,9 +139,8 @@ fn searches_resume_to_the_same_bits() {
         vec![("experts", json!("2")), ("n_init", json!(2)), ("covariance", json!("diag"))],
     ] {
         let model = model(&pairs);
-        let fit = model.bind(&data).unwrap();
         let settings = RunSettings { block_rows: Some(16), ..RunSettings::default() };
-        let plan = settings.prepare(model.as_ref(), &data).unwrap().plan;
+        let crate::model::Prepared { fit, plan, .. } = settings.prepare(model.as_ref(), &data).unwrap();
         let with = |threads: usize, stops: bool| {
             let mut memory = Memory::default();
             let pace = Pace { threads, ..Pace::default() };
