@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
+use variegate::answer::Posterior;
 use variegate::data::{Dataset, Target};
-use variegate::model::{Posterior, Prepared, RunSettings, family};
+use variegate::model::{Prepared, RunSettings, family};
 use variegate::run::{Memory, Unobserved, drive};
 use variegate_io::read::{ColumnSpec, ReadOptions, read};
 

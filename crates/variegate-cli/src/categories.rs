@@ -5,8 +5,8 @@ use clap::{Arg, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+use variegate::answer::{ClassProbabilities, Posterior};
 use variegate::data::{Classes, Dataset, Target};
-use variegate::model::{ClassProbabilities, Posterior};
 use variegate::score::{ClassScore, Group, score_classes};
 
 use crate::exit::Usage;

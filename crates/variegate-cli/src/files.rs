@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::path::{Path, PathBuf};
+use variegate::answer::Posterior;
 use variegate::data::{DataError, Dataset, Target, TargetKind};
-use variegate::model::Posterior;
 use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_resolved};
 use variegate_io::run_dir::RunDir;
 

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use clap::ArgMatches;
 use std::path::Path;
+use variegate::answer::Posterior;
 use variegate::data::Dataset;
-use variegate::model::Posterior;
 use variegate_io::run_dir::RunDir;
 
 use crate::commands::predict::warn_incomplete;

@@ -1,8 +1,8 @@
 //! How good predictions are where the truth is known, as people and machines are told it.
 
 use serde_json::{Value, json};
+use variegate::answer::{ClassProbabilities, RealPrediction};
 use variegate::data::{Dataset, Target};
-use variegate::model::{ClassProbabilities, RealPrediction};
 use variegate::score::{RealScore, Tally, score_classes};
 
 use crate::tables;

@@ -1,7 +1,7 @@
 //! Tables of structures that were compared: one structure a row, with the figures that decide.
 
 use serde_json::{Map, Value, json};
-use variegate::model::Selection;
+use variegate::answer::Selection;
 
 use crate::tables::{self, Table};
 

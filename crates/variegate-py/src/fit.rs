@@ -5,8 +5,9 @@ use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
+use variegate::answer::Posterior;
 use variegate::data::{Dataset, Target};
-use variegate::model::{self, Model, Posterior, RunSettings};
+use variegate::model::{self, Model, RunSettings};
 use variegate::run::Observer;
 
 use crate::error::raise;

@@ -4,8 +4,9 @@
 //! an interrupt resumes it, and a finished one is read. Any other run there is left alone, with an error.
 
 use std::path::Path;
+use variegate::answer::Posterior;
 use variegate::data::Dataset;
-use variegate::model::{Fit, Model, Posterior, Prepared, RunSettings, family};
+use variegate::model::{Fit, Model, Prepared, RunSettings, family};
 use variegate::run::{Observer, Plan, drive};
 use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
 

@@ -222,7 +222,7 @@ impl Model for ProbitModel {
     }
 
     fn questions(&self) -> Questions {
-        Questions::needing(Needs::target(TargetKind::Classes)).with_columns()
+        Questions { columns: true, ..Questions::needing(Needs::target(TargetKind::Classes)) }
     }
 
     fn prepare(&self, survey: &Survey) -> Result<Fit> {
@@ -357,7 +357,7 @@ impl Posterior for ProbitPosterior {
     }
 
     fn answers(&self) -> Answers<'_> {
-        Answers::none().classes(self)
+        Answers { classes: Some(self), ..Answers::default() }
     }
 
     fn summary(&self) -> Summary {

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use variegate::model::{Posterior, Selection};
+use variegate::answer::{Posterior, Selection};
 use variegate_io::run_dir::RunDir;
 
 use super::predict;

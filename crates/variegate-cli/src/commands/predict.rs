@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
+use variegate::answer::{ClassProbabilities, Posterior, RealPrediction, Responsibilities};
 use variegate::data::{Dataset, Target};
-use variegate::model::{ClassProbabilities, Posterior, RealPrediction, Responsibilities};
 use variegate_io::read::{ColumnSpec, ReadOptions};
 use variegate_io::run_dir::RunDir;
 

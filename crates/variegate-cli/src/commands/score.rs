@@ -5,8 +5,8 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
+use variegate::answer::{HeldOut, HeldOutEffort};
 use variegate::data::Dataset;
-use variegate::model::{HeldOut, HeldOutEffort};
 use variegate::score::{Completion, completion};
 
 use super::summary;

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
-use variegate::model::Coordinates;
+use variegate::answer::Coordinates;
 
 use super::summary;
 use crate::exit::Exit;

@@ -100,15 +100,11 @@ impl dyn Posterior + '_ {
 
     /// [`super::RowDensity::held_out`].
     pub fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
-        effort.check()?;
         self.answers().density.ok_or_else(|| self.lacks("tell how probable rows are"))?.held_out(data, effort)
     }
 
     /// [`super::CompleteRows::complete`].
     pub fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
-        if !(exposure > 0.0 && exposure <= 1.0) {
-            return Err(Error::setting("exposure", exposure, "a number above 0 and at most 1"));
-        }
         self.answers().completion.ok_or_else(|| self.lacks("complete rows"))?.complete(data, exposure)
     }
 

@@ -65,9 +65,8 @@ pub struct Origin<'a> {
     pub sources: &'a [String],
 }
 
-/// The capabilities of a posterior: those that it has.
+/// The capabilities of a posterior: those that it has. `Answers { classes: Some(self), ..Answers::default() }` stays true when there are more.
 #[derive(Clone, Copy, Default)]
-#[non_exhaustive]
 pub struct Answers<'a> {
     /// Classes of rows.
     pub classes: Option<&'a dyn PredictClasses>,
@@ -87,41 +86,4 @@ pub struct Answers<'a> {
     pub neighbours: Option<&'a dyn Neighbours>,
     /// Structures that were compared.
     pub chosen: Option<&'a dyn Chosen>,
-}
-
-impl<'a> Answers<'a> {
-    /// None at all.
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// And classes of rows.
-    pub fn classes(mut self, answer: &'a dyn PredictClasses) -> Self {
-        self.classes = Some(answer);
-        self
-    }
-
-    /// And real outcomes of rows.
-    pub fn outcomes(mut self, answer: &'a dyn PredictOutcomes) -> Self {
-        self.outcomes = Some(answer);
-        self
-    }
-
-    /// And hidden components of rows.
-    pub fn components(mut self, answer: &'a dyn HiddenComponents) -> Self {
-        self.components = Some(answer);
-        self
-    }
-
-    /// And coordinates of rows.
-    pub fn coordinates(mut self, answer: &'a dyn PlaceRows) -> Self {
-        self.coordinates = Some(answer);
-        self
-    }
-
-    /// And probabilities of rows.
-    pub fn density(mut self, answer: &'a dyn RowDensity) -> Self {
-        self.density = Some(answer);
-        self
-    }
 }

@@ -12,15 +12,12 @@ pub mod logistic;
 mod settings;
 pub mod softmax;
 
-pub use crate::answer::{
-    Chosen, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, NamedArray, Origin, PREDICT_PANEL, Posterior, RealPrediction,
-    Responsibilities, Selection, Summary, check_new_rows, check_prediction_rows, choose_method, for_panels, for_panels_parallel,
-};
 pub use fit::{Fit, Fitted, Prepared, RunSettings, fit};
 pub use settings::{Kind, Meaningless, SAMPLING, SIMULATED_CLASSES, Setting, as_map, defaults, refuse_meaningless, resolve};
 
 use serde_json::{Map, Value};
 
+use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, Questions, Survey, TargetKind};
 use crate::{Error, Result};

@@ -1,8 +1,8 @@
 //! Scores of predicted classes, row by row and summed up.
 
 use super::interval::wilson;
+use crate::answer::ClassProbabilities;
 use crate::data::Classes;
-use crate::model::ClassProbabilities;
 
 /// How one row was predicted.
 #[derive(Debug, Clone, Copy, PartialEq)]

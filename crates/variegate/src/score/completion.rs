@@ -7,8 +7,8 @@
 
 use rand_distr::{Binomial, Distribution};
 
+use crate::answer::Posterior;
 use crate::data::{Dataset, Matrix, Needs};
-use crate::model::Posterior;
 use crate::run::{Purpose, Stream};
 use crate::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! Scores of predicted real outcomes.
 
+use crate::answer::RealPrediction;
 use crate::data::Target;
-use crate::model::RealPrediction;
 
 /// How real outcomes of some rows were predicted.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -32,7 +32,6 @@ const MOST_TRIALS: f64 = 1e6;
 
 /// What a model asks of its data before it is bound to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Questions {
     /// What the data must have, and what may be missing.
     pub needs: Needs,
@@ -63,12 +62,6 @@ impl Questions {
     /// Asks for nothing but clean data of a kind.
     pub fn needing(needs: Needs) -> Self {
         Self { needs, ..Self::default() }
-    }
-
-    /// And for mean, deviation and range of each column.
-    pub fn with_columns(mut self) -> Self {
-        self.columns = true;
-        self
     }
 }
 

@@ -58,33 +58,17 @@ impl SourceColumns {
         }
         self.rows.iter_mut().zip(right.rows).for_each(|(l, r)| *l += r);
         self.largest = self.largest.max(right.largest);
-        let mut merged = Vec::with_capacity(self.entries.len().max(right.entries.len()));
-        let (mut left, mut other) = (std::mem::take(&mut self.entries).into_iter().peekable(), right.entries.into_iter().peekable());
-        loop {
-            let next = match (left.peek(), other.peek()) {
-                (Some(l), Some(r)) if l.place == r.place => {
-                    let both = Entry { place: l.place, sum: l.sum + r.sum, missing: l.missing + r.missing };
-                    left.next();
-                    other.next();
-                    both
-                }
-                (Some(l), Some(r)) if l.place < r.place => match left.next() {
-                    Some(l) => l,
-                    None => break,
-                },
-                (_, Some(_)) => match other.next() {
-                    Some(r) => r,
-                    None => break,
-                },
-                (Some(_), None) => match left.next() {
-                    Some(l) => l,
-                    None => break,
-                },
-                (None, None) => break,
-            };
-            merged.push(next);
-        }
-        self.entries = merged;
+        self.entries.extend(right.entries);
+        // a stable sort, so that what came first is added to
+        self.entries.sort_by_key(|e| e.place);
+        self.entries.dedup_by(|later, first| {
+            let same = later.place == first.place;
+            if same {
+                first.sum += later.sum;
+                first.missing += later.missing;
+            }
+            same
+        });
     }
 
     /// Sum of each column in each source.

@@ -46,8 +46,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::softmax::Softmax;
-use super::{Family, Fit, Model, Posterior, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Model, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
 use crate::Result;
+use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Design, Questions, Survey};
 use crate::run::state;

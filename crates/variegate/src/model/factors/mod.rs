@@ -41,7 +41,8 @@ pub use settings::{LikelihoodKind, Settings};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Family, Fit, Model, Posterior, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Model, Setting, Simulation, as_map, defaults, resolve};
+use crate::answer::Posterior;
 use crate::check::{CalibrationSettings, CheckReport, Effort, Progress};
 use crate::data::survey::Around;
 use crate::data::{Needs, Questions, Survey};

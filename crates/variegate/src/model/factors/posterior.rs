@@ -9,13 +9,13 @@ use super::matching::same_atoms;
 use super::settings::{LikelihoodKind, Settings};
 use super::stage::{COUNTED, Stage, ln_mean_exp};
 use super::{NAME, Schema};
-use crate::Result;
 use crate::answer::{
     Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, KeptDraws, NamedArray, Neighbours, Origin, PREDICT_PANEL, PlaceRows,
     Posterior, RowDensity, Summary, check_new_rows, for_panels_parallel,
 };
 use crate::data::{Dataset, Needs, X};
 use crate::run::{Piece, state};
+use crate::{Error, Result};
 
 const SAVED: &str = "factors posterior";
 /// Stored draws that new rows are placed by, at most.
@@ -347,6 +347,7 @@ impl RowDensity for FactorsPosterior {
     }
 
     fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
+        effort.check()?;
         self.check(data, false)?;
         with_likelihood!(self, l => self.held_out_with(l, data, effort))
     }
@@ -354,6 +355,9 @@ impl RowDensity for FactorsPosterior {
 
 impl CompleteRows for FactorsPosterior {
     fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
+        if !(exposure > 0.0 && exposure <= 1.0) {
+            return Err(Error::setting("exposure", exposure, "a number above 0 and at most 1"));
+        }
         self.check(data, false)?;
         with_likelihood!(self, l => self.complete_with(l, data, exposure))
     }

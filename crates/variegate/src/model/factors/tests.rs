@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::answer::HeldOutEffort;
 use crate::data::Dataset;
 use crate::data::{Classes, Matrix};
-use crate::model::{Fitted, HeldOutEffort, RunSettings, family, fit};
+use crate::model::{Fitted, RunSettings, family, fit};
 use crate::run::Unobserved;
 
 fn settings(pairs: &[(&str, Value)]) -> Map<String, Value> {

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Family, Fit, Kind, Model, Posterior, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Kind, Model, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::preview;
 use crate::data::{Design, Needs, Questions, Scaling, Survey, TargetKind};

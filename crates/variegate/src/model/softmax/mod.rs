@@ -68,7 +68,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-use super::{Family, Fit, Model, Posterior, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
+use super::{Family, Fit, Model, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
+use crate::answer::Posterior;
 use crate::answer::{Fact, Figure};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::Spread;

@@ -201,7 +201,7 @@ fn prediction_panels_give_the_same_bits() {
             let predict = |x: X<'_>| {
                 let mut out = Vec::new();
                 let mut scratch = PanelScratch::default();
-                crate::model::for_panels(x, |_, count, x| {
+                crate::answer::for_panels(x, |_, count, x| {
                     let mut logits = vec![f64::NAN; 3 * x.rows()];
                     design.panel(x, &mut scratch).mul_t(&w, 3, &mut logits);
                     out.extend_from_slice(&logits[..3 * count]);

@@ -7,9 +7,10 @@ use super::super::tree::Structure;
 use super::super::{MOST_NUMBERS, SCHEMA, Schema, Settings};
 use super::Gibbs;
 use super::posterior::DrawsPosterior;
+use crate::answer::Posterior;
 use crate::data::Survey;
 use crate::data::design::packed_len;
-use crate::model::{Fit, Posterior};
+use crate::model::Fit;
 use crate::run::{Piece, Schedule, state};
 use crate::{Error, Result};
 
