@@ -225,6 +225,10 @@ mod tests {
         }
         add(Dataset { x: Matrix::dense(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), ..sample() });
         add(Dataset { x: Matrix::dense(3, 2, vec![2.0, 1.0, 3.0, 4.0, 5.0, 6.0]), ..sample() });
+        // the same rows in another order
+        let mut turned = sample().subset(&[2, 1, 0]);
+        turned.target = sample().target;
+        add(turned);
         add(Dataset { columns: vec!["ab".into(), "".into()], ..sample() });
         add(Dataset { columns: vec![], ..sample() });
         add(Dataset { target: Target::Classes(Classes::encode(["x", "y", "y"])), ..sample() });

@@ -153,6 +153,40 @@ mod tests {
         }
     }
 
+    /// Sums, missing entries, means and spread by source, against loops over all rows.
+    #[test]
+    fn missing_entries_are_known_by_source() {
+        let mut with_holes = data();
+        let Matrix::Dense { values, .. } = &mut with_holes.x else { unreachable!() };
+        let values = values.to_mut();
+        (0..150).filter(|at| at * 7 % 11 == 0).for_each(|at| values[at] = f64::NAN);
+        // a source that never has the first column
+        (0..50).filter(|i| i % 4 == 2).for_each(|i| values[3 * i] = f64::NAN);
+        let values = values.clone();
+        let needs = Needs { missing: true, ..Needs::FEATURES };
+        let entries = |j: usize, m: usize| (0..50).filter(move |i| i % 4 == j).map(move |i| 3 * i + m);
+        for (around, block_rows) in [(Around::ColumnMeans, 9), (Around::Mean, 50)] {
+            let questions = Questions { by_source: Some(around), ..Questions::needing(needs) };
+            let found = survey(&with_holes, &questions, Some(block_rows)).unwrap();
+            let (sums, missing, means) = (found.source_sums(), found.source_missing(), found.source_means());
+            let (mut squares, mut seen_all) = (0.0, 0.0);
+            let grand = values.iter().filter(|v| !v.is_nan()).sum::<f64>() / found.entries();
+            for (j, m) in (0..4).flat_map(|j| (0..3).map(move |m| (j, m))) {
+                let seen: Vec<f64> = entries(j, m).map(|at| values[at]).filter(|v| !v.is_nan()).collect();
+                let (at, sum) = (3 * j + m, seen.iter().sum::<f64>());
+                assert_eq!((sums[at], missing[at]), (sum, (entries(j, m).count() - seen.len()) as u64));
+                let expected = if seen.is_empty() { found.column_means()[m] } else { sum / seen.len() as f64 };
+                assert_eq!(means[at], expected);
+                let from = if around == Around::Mean { grand } else { expected };
+                squares += seen.iter().map(|v| (v - from) * (v - from)).sum::<f64>();
+                seen_all += seen.len() as f64;
+            }
+            assert_eq!(found.entries(), seen_all);
+            assert!((found.squares() / squares - 1.0).abs() < 1e-12, "{} for {squares}", found.squares());
+            assert_eq!(found.largest_entry(), values.iter().copied().fold(0.0, f64::max));
+        }
+    }
+
     /// A fault in a later block is named by its place among all rows.
     #[test]
     fn faults_are_named_by_their_place() {
