@@ -179,7 +179,7 @@ fn shares_of_components_are_columns() {
     desk.bad("predict runs/a d.csv --quantiles 0.5", 2, &["--quantiles", "predicts classes"]);
     desk.good("simulate logistic --rows 30 --seed 1 -o l.csv");
     desk.fitted("fit logistic l.csv --target label --seed 1 --chains 2 --warmup 20 --draws 50 --quiet --out runs/l");
-    desk.bad("predict runs/l l.csv --responsibilities", 1, &["no hidden components"]);
+    desk.bad("predict runs/l l.csv --responsibilities", 1, &["cannot tell the shares of hidden components", "it can predict classes"]);
 }
 
 /// Settings that are texts or have parts: read, kept, told, and read again.
