@@ -24,6 +24,10 @@ use variegate::run::{Block, Draws, Philox, Piece, Program, Purpose, Report, Rows
 use variegate::special::{ln_norm_cdf, norm_cdf};
 use variegate::{Error, Result, merge_fields};
 
+/// What is kept in files, and which releases changed it.
+const SCHEMA: state::Kind = state::Kind::new("probit schema", &["0.1"]);
+const SAVED: state::Kind = state::Kind::new("probit posterior", &["0.1"]);
+
 // ---------------------------------------------------------------------------------------------------------- the sampler
 
 struct Gibbs {
@@ -59,6 +63,7 @@ struct Scratch {
 
 impl Program for Gibbs {
     const NAME: &'static str = "probit/gibbs";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = ();
     type Ask<'a> = Ask<'a>;
@@ -194,7 +199,7 @@ impl Family for Probit {
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
-        Ok(Box::new(state::unseal::<ProbitPosterior>("probit posterior", saved)?))
+        Ok(Box::new(state::unseal::<ProbitPosterior>(SAVED, saved)?))
     }
 }
 
@@ -239,7 +244,7 @@ impl Model for ProbitModel {
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
-        self.bind(state::unseal("probit schema", schema)?, Vec::new())
+        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -300,7 +305,7 @@ impl ProbitModel {
         let s = &self.settings;
         let program = Gibbs { design: schema.design.clone(), precision: s.prior_precision };
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
-        let sealed = state::seal("probit schema", &schema)?;
+        let sealed = state::seal(SCHEMA, &schema)?;
         let read = move |chains: &[Piece]| {
             let draws = KeptDraws::of(chains)?;
             let weights = draws.vectors("weights", schema.design.dim())?;
@@ -383,7 +388,7 @@ impl Posterior for ProbitPosterior {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        Ok(state::seal("probit posterior", self)?)
+        Ok(state::seal(SAVED, self)?)
     }
 }
 

@@ -52,6 +52,7 @@ struct NormalGibbs(Mistake);
 
 impl Program for NormalGibbs {
     const NAME: &'static str = "toy/normal";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = Point;
     type Local = ();
     type Ask<'a> = ();
@@ -254,6 +255,7 @@ struct MixtureGibbs;
 
 impl Program for MixtureGibbs {
     const NAME: &'static str = "toy/mixture";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = f64;
     type Local = Vec<bool>;
     type Ask<'a> = Option<f64>;

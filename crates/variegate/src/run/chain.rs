@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::state::{self, StateError};
+use super::state::{self, Kind, StateError};
 use super::{Block, Draws, Program, Purpose, Report, Rows, Shape, Stream, Threads, Tick};
 use crate::Result;
 
@@ -19,14 +19,15 @@ struct Saved {
     locals: Vec<Vec<u8>>,
 }
 
-fn chain_kind<P: Program>() -> String {
+/// Name of the kind of a saved chain; its versions are those of the program.
+fn chain_name<P: Program>() -> String {
     format!("{} chain", P::NAME)
 }
 
 impl Saved {
     /// The saved state of a chain, which must be this one.
     fn unseal<P: Program>(bytes: &[u8], shape: Shape, seed: u64, chain: u32) -> Result<Self> {
-        let saved: Saved = state::unseal(&chain_kind::<P>(), bytes)?;
+        let saved: Saved = state::unseal(Kind::new(&chain_name::<P>(), P::RELEASES), bytes)?;
         if (saved.seed, saved.chain) != (seed, chain) || saved.shape != shape {
             return Err(StateError::Contents("it belongs to another seed, chain or data shape".into()).into());
         }
@@ -34,13 +35,13 @@ impl Saved {
     }
 
     fn global<P: Program>(&self) -> Result<P::Global, StateError> {
-        postcard::from_bytes(&self.global).map_err(|e| StateError::Contents(e.to_string()))
+        Ok(postcard::from_bytes(&self.global)?)
     }
 }
 
 /// The global state inside a saved chain: what a posterior is made of.
 pub fn saved_global<P: Program>(bytes: &[u8]) -> Result<P::Global, StateError> {
-    state::unseal::<Saved>(&chain_kind::<P>(), bytes)?.global::<P>()
+    state::unseal::<Saved>(Kind::new(&chain_name::<P>(), P::RELEASES), bytes)?.global::<P>()
 }
 
 /// A running chain.
@@ -141,9 +142,9 @@ impl<'a, P: Program> Typed<'a, P> {
 
     fn load(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32, bytes: &[u8]) -> Result<Self> {
         let saved = Saved::unseal::<P>(bytes, shape, seed, chain)?;
-        let contents = |e: postcard::Error| StateError::Contents(e.to_string());
         let global = saved.global::<P>()?;
-        let locals = saved.locals.iter().map(|l| postcard::from_bytes(l)).collect::<Result<Vec<P::Local>, _>>().map_err(contents)?;
+        let locals =
+            saved.locals.iter().map(|l| postcard::from_bytes(l)).collect::<Result<Vec<P::Local>, _>>().map_err(StateError::from)?;
         if locals.len() != shape.blocks as usize {
             return Err(StateError::Contents("it has the wrong number of blocks".into()).into());
         }
@@ -177,15 +178,14 @@ impl<P: Program> Chain for Typed<'_, P> {
     }
 
     fn save(&self) -> Result<Vec<u8>> {
-        let contents = |e: postcard::Error| StateError::Contents(e.to_string());
         let saved = Saved {
             seed: self.seed,
             chain: self.chain,
             sweeps: self.sweeps,
             shape: self.rows.shape(),
-            global: postcard::to_stdvec(&self.global).map_err(contents)?,
-            locals: self.rows.locals.iter().map(postcard::to_stdvec).collect::<Result<_, _>>().map_err(contents)?,
+            global: postcard::to_stdvec(&self.global).map_err(StateError::from)?,
+            locals: self.rows.locals.iter().map(postcard::to_stdvec).collect::<Result<_, _>>().map_err(StateError::from)?,
         };
-        Ok(state::seal(&chain_kind::<P>(), &saved)?)
+        Ok(state::seal(Kind::new(&chain_name::<P>(), P::RELEASES), &saved)?)
     }
 }

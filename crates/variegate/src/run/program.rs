@@ -14,6 +14,9 @@ use crate::data::Block;
 pub trait Program: Sized + Send + Sync + 'static {
     /// Name of the program as checkpoints carry it, for example `logistic/gibbs`.
     const NAME: &'static str;
+    /// The release that first wrote each version of the saved state, from version 1 on. Whoever changes what `Global` or `Local` hold adds
+    /// one; see [`Kind`](super::state::Kind).
+    const RELEASES: &'static [&'static str];
     /// What every row sees.
     type Global: Serialize + DeserializeOwned + Send + Sync;
     /// What a block of rows keeps between visits.

@@ -37,6 +37,7 @@ impl Merge for Tally {
 
 impl Program for Surveyor {
     const NAME: &'static str = "survey";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = Survey;
     type Local = ();
     type Ask<'a> = Ask<'a>;

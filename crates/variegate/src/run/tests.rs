@@ -41,6 +41,7 @@ merge_fields!(Stats, total, vector, seen);
 
 impl Program for Toy {
     const NAME: &'static str = "toy/walk";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = Global;
     type Local = f64;
     type Ask<'a> = Ask;

@@ -329,6 +329,7 @@ impl Sampler for Gibbs {
 
 impl Program for Gibbs {
     const NAME: &'static str = "experts/gibbs";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = Local;
     type Ask<'a> = Ask<'a>;

@@ -292,6 +292,7 @@ impl Sampler for Hmc {
 
 impl Program for Hmc {
     const NAME: &'static str = "experts/hmc";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = Local;
     type Ask<'a> = Ask<'a>;

@@ -46,6 +46,7 @@ const STEPS: usize = 50;
 
 impl Program for Map {
     const NAME: &'static str = "experts/map";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = ();
     type Ask<'a> = Ask<'a>;

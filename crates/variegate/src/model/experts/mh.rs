@@ -280,6 +280,7 @@ impl Sampler for Mh {
 
 impl Program for Mh {
     const NAME: &'static str = "experts/mh";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = Local;
     type Ask<'a> = Ask<'a>;

@@ -54,7 +54,7 @@ use crate::data::{Design, Questions, Survey};
 use crate::run::state;
 
 pub(crate) const NAME: &str = "experts";
-const SCHEMA: &str = "experts schema";
+const SCHEMA: state::Kind = state::Kind::new("experts schema", &["0.1"]);
 
 /// What results depend on beside draws.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ impl Family for Experts {
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
-        if state::kind(saved)? == posterior::SAVED {
+        if state::kind(saved)? == posterior::SAVED.name {
             return Ok(Box::new(ExpertsPosterior::read(saved)?));
         }
         Softmax.load(saved)

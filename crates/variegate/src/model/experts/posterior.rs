@@ -20,7 +20,7 @@ use crate::infer::assignment::assign;
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
-pub(super) const SAVED: &str = "experts posterior";
+pub(super) const SAVED: state::Kind = state::Kind::new("experts posterior", &["0.1"]);
 const METHODS: &[&str] = &["average", "plug-in"];
 const POINT_METHODS: &[&str] = &["plug-in"];
 /// Most rows whose pairs are looked at.

@@ -99,6 +99,8 @@ pub trait Side {
 pub trait Likelihood: Send + Sync + Sized + 'static {
     /// Name of the program, as checkpoints carry it.
     const NAME: &'static str;
+    /// [`Program::RELEASES`](crate::run::Program::RELEASES).
+    const RELEASES: &'static [&'static str];
     /// Rates or precisions: of atoms, and of each source's weights and noise.
     type Scales: Clone + Serialize + DeserializeOwned + Send + Sync;
     /// Atoms and scales as rows need them, made anew whenever atoms change.

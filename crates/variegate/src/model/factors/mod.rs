@@ -53,7 +53,7 @@ use gaussian::Gaussian;
 use sampler::Sampler;
 
 const NAME: &str = "factors";
-const SCHEMA: &str = "factors schema";
+const SCHEMA: state::Kind = state::Kind::new("factors schema", &["0.1"]);
 
 /// The family `factors`.
 pub struct Factors;

@@ -17,7 +17,7 @@ use crate::data::{Dataset, Needs, X};
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
-const SAVED: &str = "factors posterior";
+const SAVED: state::Kind = state::Kind::new("factors posterior", &["0.1"]);
 /// Stored draws that new rows are placed by, at most.
 const DRAWS: usize = 20;
 

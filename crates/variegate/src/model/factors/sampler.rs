@@ -502,6 +502,7 @@ fn choose(total: u64, probability: f64, rng: &mut Philox) -> Vec<u64> {
 
 impl<L: Likelihood> Program for Sampler<L> {
     const NAME: &'static str = L::NAME;
+    const RELEASES: &'static [&'static str] = L::RELEASES;
     type Global = State<L::Scales>;
     type Local = Local;
     type Ask<'a> = Ask<'a, L::View>;

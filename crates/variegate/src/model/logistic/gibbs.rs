@@ -70,6 +70,7 @@ pub struct Scratch {
 
 impl Program for Gibbs {
     const NAME: &'static str = "logistic/gibbs";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = ();
     type Ask<'a> = Ask<'a>;

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 use gibbs::Gibbs;
 
 const NAME: &str = "logistic";
-const SCHEMA: &str = "logistic schema";
+const SCHEMA: state::Kind = state::Kind::new("logistic schema", &["0.1"]);
 /// A sweep keeps a few D×D matrices a thread; beyond this it would take gigabytes.
 const MOST_COLUMNS: usize = 5000;
 

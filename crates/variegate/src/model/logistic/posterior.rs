@@ -14,7 +14,7 @@ use crate::linalg::dot;
 use crate::run::{Piece, state};
 use crate::special::sigmoid;
 
-const SAVED: &str = "logistic posterior";
+const SAVED: state::Kind = state::Kind::new("logistic posterior", &["0.1"]);
 const METHODS: &[&str] = &["average", "plug-in"];
 
 /// Posterior draws of the weights, with all that predictions need.

@@ -231,6 +231,7 @@ pub(crate) struct Scratch {
 
 impl Program for Gibbs {
     const NAME: &'static str = "softmax/gibbs";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     /// The leaf that each trial's path leads to; a row has as many trials as its weight.
     type Local = Vec<u32>;

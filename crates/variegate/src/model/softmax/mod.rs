@@ -83,7 +83,7 @@ use program::Vb;
 use tree::{Emission, Structure};
 
 const NAME: &str = "softmax";
-const SCHEMA: &str = "softmax schema";
+const SCHEMA: state::Kind = state::Kind::new("softmax schema", &["0.1"]);
 /// Numbers in the matrices of one statistic; a thread holds several of them.
 const MOST_NUMBERS: usize = 25_000_000;
 
@@ -147,7 +147,7 @@ impl Family for Softmax {
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
-        if state::kind(saved)? == gibbs::posterior::SAVED {
+        if state::kind(saved)? == gibbs::posterior::SAVED.name {
             return Ok(Box::new(DrawsPosterior::load(saved)?));
         }
         Ok(Box::new(SoftmaxPosterior::load(saved)?))

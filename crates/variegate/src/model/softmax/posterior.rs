@@ -24,7 +24,7 @@ use crate::run::state;
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
-const SAVED: &str = "softmax posterior";
+const SAVED: state::Kind = state::Kind::new("softmax posterior", &["0.1"]);
 const METHODS: &[&str] = &["probit", "mc", "map"];
 /// q of the weights, with all that predictions need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

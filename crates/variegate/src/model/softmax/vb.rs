@@ -259,6 +259,7 @@ impl Vb {
 
 impl Program for Vb {
     const NAME: &'static str = "softmax/vb";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = Local;
     type Ask<'a> = Ask<'a>;

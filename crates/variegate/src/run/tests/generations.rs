@@ -25,6 +25,7 @@ struct Candidate {
 
 impl Program for Search {
     const NAME: &'static str = "toy/search";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = Candidate;
     type Local = f64;
     type Ask<'a> = f64;

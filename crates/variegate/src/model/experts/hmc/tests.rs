@@ -243,6 +243,7 @@ impl Rows<Hmc> for Coarse<'_> {
 
 impl Program for Alone {
     const NAME: &'static str = "moves alone";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = Local;
     type Ask<'a> = Ask<'a>;

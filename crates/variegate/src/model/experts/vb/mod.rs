@@ -269,6 +269,7 @@ impl Vb {
 
 impl Program for Vb {
     const NAME: &'static str = "experts/vb";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = State;
     type Local = ();
     type Ask<'a> = Ask<'a>;

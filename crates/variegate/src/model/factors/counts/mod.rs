@@ -111,6 +111,7 @@ const PARTNER_FLOOR: f64 = 0.02;
 
 impl Likelihood for Counts {
     const NAME: &'static str = "factors/poisson";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     type Scales = Scales;
     type View = View;
     type Scratch = Scratch;

@@ -103,6 +103,7 @@ fn normals<R: Rng + ?Sized>(out: &mut [f64], spread: f64, rng: &mut R) {
 
 impl Likelihood for Gaussian {
     const NAME: &'static str = "factors/gaussian";
+    const RELEASES: &'static [&'static str] = &["0.1"];
     const SCALES: &'static [Scale] = &[
         Scale { name: "atom_precision", array: "atom_precision_draws", by_source: false },
         Scale { name: "weight_precision", array: "weight_precision_draws", by_source: true },

@@ -21,7 +21,7 @@ use crate::run::{Piece, state};
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
-pub(in super::super) const SAVED: &str = "softmax draws";
+pub(in super::super) const SAVED: state::Kind = state::Kind::new("softmax draws", &["0.1"]);
 const METHODS: &[&str] = &["average"];
 /// Vectors that a panel is multiplied with at a time: more would not stay in cache.
 const TOGETHER: usize = 1024;
