@@ -14,9 +14,10 @@ Usage: cargo xtask COMMAND
 Commands:
   setup         make .venv and install what the Python side needs
   test          run all tests, Rust and Python (sets up first)
+  test quick    the same without long statistics (tests named long_…), for daily work
   test rust     only the Rust tests
   test python   only the Python tests
-  lint          check formatting and lints of Rust and Python (sets up first)";
+  lint          check formatting, lints and documentation of Rust, and Python (sets up first)";
 
 const REQUIREMENTS: &str = "python/requirements-dev.txt";
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let task: fn(&Path) -> Result<(), String> = match words[..] {
         ["setup"] => setup,
         ["test"] => test,
+        ["test", "quick"] => test_quick,
         ["test", "rust"] => test_rust,
         ["test", "python"] => test_python,
         ["lint"] => lint,
@@ -91,15 +93,26 @@ fn test(root: &Path) -> Result<(), String> {
     rust.and(python)
 }
 
+/// Formulas, invariants and fronts: what statistics of minutes show is left to the whole.
+fn test_quick(root: &Path) -> Result<(), String> {
+    let rust = cargo(root, &["test", "--workspace", "--no-fail-fast", "--", "--skip", "long_"]);
+    let python = python_tests(root, &["-k", "not long_"]);
+    rust.and(python)
+}
+
 fn test_rust(root: &Path) -> Result<(), String> {
     // always the whole workspace: one set of features, so that nothing is built twice
     cargo(root, &["test", "--workspace", "--no-fail-fast"])
 }
 
 fn test_python(root: &Path) -> Result<(), String> {
+    python_tests(root, &[])
+}
+
+fn python_tests(root: &Path, which: &[&str]) -> Result<(), String> {
     setup(root)?;
     run(root, tool(root, "maturin"), &["develop", "--quiet"])?;
-    run(root, tool(root, "python"), &["-m", "pytest", "-q", "python/tests"])
+    run(root, tool(root, "python"), &[&["-m", "pytest", "-q", "--durations=10", "python/tests"], which].concat())
 }
 
 fn lint(root: &Path) -> Result<(), String> {
@@ -108,6 +121,7 @@ fn lint(root: &Path) -> Result<(), String> {
     let checks = [
         cargo(root, &["fmt", "--all", "--check"]),
         cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        cargo(root, &["--config", "build.rustdocflags=['-D', 'warnings']", "doc", "--workspace", "--no-deps"]),
         run(root, &ruff, &["check", "."]),
         run(root, &ruff, &["format", "--check", "."]),
     ];
