@@ -341,7 +341,7 @@ fn the_demonstration_shows_every_model() {
 }
 
 #[test]
-fn quick_checks_pass_and_are_told_as_tables() {
+fn long_quick_checks_pass_and_are_told_as_tables() {
     let desk = Desk::new();
     for family in families() {
         let said = desk.good(&format!("check {} --quick", family.name()));

@@ -231,7 +231,7 @@ fn readable(error: &variegate::Error) -> Result<(), String> {
 
 /// The hook of a panic belongs to the process: one test at a time may change it.
 #[test]
-fn nothing_a_user_gives_makes_a_family_panic() {
+fn long_nothing_a_user_gives_makes_a_family_panic() {
     for family in FAMILIES {
         survive(&format!("settings of {}", family.name()), 3000, |rng| settings(*family, rng));
         survive(&format!("simulations of {}", family.name()), 60, |rng| simulations(*family, rng));

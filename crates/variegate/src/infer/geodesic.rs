@@ -359,7 +359,7 @@ mod tests {
 
     /// Steps so long that a third of the proposals is refused: the test of acceptance matters too. So it does where the force is rough.
     #[test]
-    fn sphere_and_lines_are_invariant() {
+    fn long_sphere_and_lines_are_invariant() {
         for (step, max_steps, retry, grain) in [
             (0.5, 4, None, 0.0),
             (0.85, 2, None, 0.0),

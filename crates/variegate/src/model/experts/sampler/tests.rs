@@ -104,23 +104,23 @@ fn calibrated<S: Sampler + Clone>(subjects: Vec<Subject<S>>, warm_up: u64, seed:
 }
 
 #[test]
-fn one_gibbs_sweep_leaves_the_joint_distribution_as_it_is() {
+fn long_one_gibbs_sweep_leaves_the_joint_distribution_as_it_is() {
     invariance(&gibbs_subjects(), 10_000, 10);
 }
 
 #[test]
-fn one_random_walk_sweep_leaves_the_joint_distribution_as_it_is() {
+fn long_one_random_walk_sweep_leaves_the_joint_distribution_as_it_is() {
     invariance(&mh_subjects(), 10_000, 20);
 }
 
 #[test]
-fn one_hamiltonian_sweep_leaves_the_joint_distribution_as_it_is() {
+fn long_one_hamiltonian_sweep_leaves_the_joint_distribution_as_it_is() {
     invariance(&hmc_subjects(), 10_000, 70);
 }
 
 /// Without trajectories, so that nothing hides what moves alone.
 #[test]
-fn one_round_of_moves_alone_leaves_the_joint_distribution_as_it_is() {
+fn long_one_round_of_moves_alone_leaves_the_joint_distribution_as_it_is() {
     let alone = |(settings, classes): &(Settings, usize)| {
         let program = Alone(hmc(settings, *classes).program().clone());
         Subject::new(settings, *classes, |_, _, _, _| program)
@@ -130,12 +130,12 @@ fn one_round_of_moves_alone_leaves_the_joint_distribution_as_it_is() {
 }
 
 #[test]
-fn two_ways_to_the_joint_distribution_agree_for_trajectories() {
+fn long_two_ways_to_the_joint_distribution_agree_for_trajectories() {
     joint(&hmc_subjects(), 80);
 }
 
 #[test]
-fn draws_of_trajectories_are_calibrated() {
+fn long_draws_of_trajectories_are_calibrated() {
     // flat coordinates are for many columns; in few they forget too slowly under the other priors to be judged by few sweeps
     let flat = [under("mutual-angular", &[("metric", json!("columns"))]), under("gaussian", &[("metric", json!("columns"))])];
     // on a circle type I jumps, which trajectories do not cross fast enough for this; three dimensions are enough
@@ -151,13 +151,13 @@ fn draws_of_trajectories_are_calibrated() {
 }
 
 #[test]
-fn two_ways_to_the_joint_distribution_agree() {
+fn long_two_ways_to_the_joint_distribution_agree() {
     joint(&gibbs_subjects(), 30);
     joint(&mh_subjects(), 40);
 }
 
 #[test]
-fn draws_from_the_samplers_own_start_are_calibrated() {
+fn long_draws_from_the_samplers_own_start_are_calibrated() {
     // three experts whose hyperparameters move forget too slowly to be judged by few sweeps
     let (mut gibbs, mut mh) = (gibbs_subjects(), mh_subjects());
     drop(gibbs.remove(4));
@@ -185,7 +185,7 @@ fn sample(program: &impl Program, data: &Dataset<'_>, (warm_up, draws): (u64, u6
 
 /// Expectations by enumeration of signs and Gauss-Laguerre quadrature of lengths; twenty comparisons, false alarm below 2e-3.
 #[test]
-fn moments_on_a_line_are_those_integrated() {
+fn long_moments_on_a_line_are_those_integrated() {
     let (data, shape, point_prior) = line();
     let design = Design::identity(1, false);
     let (hyper, inner) = (Hyper::Fixed, 3);

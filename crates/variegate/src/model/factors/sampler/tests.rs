@@ -104,13 +104,13 @@ fn births_and_deaths_alone_keep_the_distribution() {
 }
 
 #[test]
-fn splits_and_merges_alone_keep_the_distribution() {
+fn long_splits_and_merges_alone_keep_the_distribution() {
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, splits);
     kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, splits);
 }
 
 #[test]
-fn governors_alone_keep_the_distribution() {
+fn long_governors_alone_keep_the_distribution() {
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 1, 2]), 12_000, governors);
     kernel_alone(&Subject::small_counts(Kind::Parallel, vec![6, 2, 9]), 12_000, governors);
 }
@@ -137,17 +137,17 @@ fn sweeps<L: Likelihood + Clone>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>)
 }
 
 #[test]
-fn sweeps_over_counts_keep_the_joint_distribution() {
+fn long_sweeps_over_counts_keep_the_joint_distribution() {
     sweeps(Subject::small_counts);
 }
 
 #[test]
-fn sweeps_over_real_numbers_keep_the_joint_distribution() {
+fn long_sweeps_over_real_numbers_keep_the_joint_distribution() {
     sweeps(Subject::small_gaussian);
 }
 
 #[test]
-fn the_samplers_are_calibrated() {
+fn long_the_samplers_are_calibrated() {
     let settings = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, max_thin: 1000, ..Default::default() };
     for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
         let report = calibration(&Subject::small_counts(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
@@ -202,7 +202,7 @@ fn chain<L: Likelihood + Clone>(
 
 /// Two rows of one column: number of atoms, its being 1 and 2, and number of atoms that both use, against sums of compound Poisson distributions.
 #[test]
-fn tiny_posteriors_of_counts() {
+fn long_tiny_posteriors_of_counts() {
     struct Case {
         x: [f64; 2],
         mass: f64,

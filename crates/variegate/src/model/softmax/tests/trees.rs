@@ -169,7 +169,7 @@ fn rises_to_a_top(p: &Vb, data: &Dataset<'_>, structure: &Structure, what: &str)
 
 /// Every trace rises, and at its end no neighbour is better: all trees, bounds, covariances, codings, precisions.
 #[test]
-fn every_tree_rises_to_a_top() {
+fn long_every_tree_rises_to_a_top() {
     let (rows, cols) = (17, 3);
     for (salt, (bound, covariance)) in ALL.into_iter().chain([(Bound::Tilted, AUTO)]).enumerate() {
         for structure in trees() {
@@ -241,7 +241,7 @@ fn regression_trees_rise_to_a_top() {
 
 /// Reductions: one subclass, one expert, a gate over two experts, a low rank of full rank, blocks of full width.
 #[test]
-fn special_cases_are_the_models_they_reduce_to() {
+fn long_special_cases_are_the_models_they_reduce_to() {
     let (rows, cols) = (20, 2);
     let x = pseudo(rows * cols, 21);
     let codes: Vec<u32> = x.chunks(2).map(|r| (r[0] * r[1] > 0.0) as u32).collect();
