@@ -14,7 +14,7 @@ use variegate::linalg::dot;
 use variegate::model::Model;
 use variegate::model::factors::likelihood::Likelihood;
 use variegate::model::factors::sampler::{Atoms, Local, Sampler};
-use variegate::model::factors::{FactorsModel, Settings};
+use variegate::model::factors::Settings;
 use variegate::run::{Philox, Program, Purpose, Shape, Stream, Threads, Tick, blocks, default_block_rows, open01, survey};
 
 use crate::{Options, clock};
@@ -148,7 +148,7 @@ fn found(options: &Options) -> Result<Value> {
                 map.insert("center".into(), false.into());
             }
         }
-        let model = FactorsModel { settings: serde_json::from_value(settings)? };
+        let model = serde_json::from_value::<Settings>(settings)?.validate()?;
         all.push(if gaussian {
             let known = normals(&mut rng);
             search(&model.gaussian(&survey(&known.data, &model.questions(), None)?)?.0, &known, seed, sweeps)?
@@ -211,9 +211,8 @@ fn speed(options: &Options) -> Result<Value> {
     let mut data =
         Dataset::new(Matrix::Csr { rows: n, cols: width, indptr: indptr.into(), indices: indices.into(), values: values.into() });
     data.sources = Some(Classes { codes: (0..n).map(|i| (i % 2) as u32).collect(), names: vec!["1".into(), "2".into()] });
-    let settings =
-        Settings { max_factors: Some(atoms as u64), split_merge: Some(options.get("split_merge", 20u64)?), ..Settings::default() };
-    let model = FactorsModel { settings };
+    let settings = Settings::default().max_factors(Some(atoms as u64)).split_merge(Some(options.get("split_merge", 20u64)?));
+    let model = settings.validate()?;
     let (sampler, _) = model.counts(&survey(&data, &model.questions(), None)?)?;
     let block_rows = default_block_rows(width);
     let cut = blocks(&data, block_rows);

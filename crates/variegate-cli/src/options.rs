@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use variegate::model::{Family, Kind, Setting};
+use variegate::model::{Family, Kind, Reader, Setting};
 use variegate::run::Pace;
 
 /// Heading of the options that a model's table gives.
@@ -22,7 +22,7 @@ const OUTPUT: &str = "Output";
 pub const MUST_BE: &str = "it must be ";
 
 /// The option of a setting, with its kind, allowed words and default in `--help`.
-fn option(setting: &Setting, default: Option<&Value>) -> Arg {
+fn option(setting: &Setting) -> Arg {
     let name = setting.option();
     let arg = Arg::new(setting.name).long(name).help(help(setting)).help_heading(MODEL).value_parser(parser(setting));
     let arg = arg.value_name(match setting.kind {
@@ -35,11 +35,7 @@ fn option(setting: &Setting, default: Option<&Value>) -> Arg {
     });
     let arg = if matches!(setting.kind, Kind::Nested { .. }) { arg.value_hint(ValueHint::FilePath) } else { arg };
     // negative numbers are values, not options
-    let arg = arg.allow_negative_numbers(true);
-    match default {
-        None => arg,
-        Some(value) => arg.default_value(shown(value)),
-    }
+    arg.allow_negative_numbers(true).default_value(shown(&setting.default))
 }
 
 /// What a setting does, in the words of the command line: what a program calls nothing is a word here.
@@ -71,7 +67,7 @@ pub fn shown(value: &Value) -> String {
 }
 
 fn parser(setting: &Setting) -> ValueParser {
-    let setting = *setting;
+    let setting = setting.clone();
     match setting.kind {
         // clap lists these words itself
         Kind::Word(words) => PossibleValuesParser::new(words.iter().copied()).map(Value::String).into(),
@@ -108,14 +104,14 @@ fn value_in(path: &Path, key: &str) -> Result<Value, String> {
     table.remove(key).ok_or_else(|| format!("the file has no key `{key}`: write `{key} = …` at its beginning"))
 }
 
-/// Those settings of a family that have these names: what a command does not read it does not offer.
-pub fn some_settings(family: &dyn Family, names: &[&str]) -> Vec<Setting> {
-    family.settings().into_iter().filter(|s| names.contains(&s.name)).collect()
+/// The settings of a family that this command reads: what it does not read it does not offer.
+pub fn settings_read_by(family: &dyn Family, reader: Reader) -> Vec<Setting> {
+    family.settings().into_iter().filter(|s| s.readers.contains(&reader)).collect()
 }
 
 /// Options for a table of settings.
-pub fn settings(table: &[Setting], defaults: &Map<String, Value>) -> Vec<Arg> {
-    table.iter().map(|s| option(s, defaults.get(s.name))).collect()
+pub fn settings(table: &[Setting]) -> Vec<Arg> {
+    table.iter().map(option).collect()
 }
 
 /// What was given of a table of settings; the rest keeps its defaults.
@@ -241,8 +237,16 @@ mod tests {
     use super::*;
 
     fn read(kind: Kind, text: &str) -> Option<Value> {
-        let table = [Setting { name: "n_some_thing", kind, help: "h" }];
-        let command = Command::new("t").args(settings(&table, &Map::new()));
+        let default = match kind {
+            Kind::Integer { least, .. } => least.into(),
+            Kind::Number { most, .. } => most.into(),
+            Kind::Word(words) => words[0].into(),
+            Kind::Switch => true.into(),
+            Kind::Text { optional: false, .. } => "a".into(),
+            _ => Value::Null,
+        };
+        let table = [Setting { name: "n_some_thing", kind, default, help: "h", readers: &[] }];
+        let command = Command::new("t").args(settings(&table));
         let matches = command.try_get_matches_from(["t", "--some-thing", text]).ok()?;
         given(&matches, &table).remove("n_some_thing")
     }
@@ -295,17 +299,12 @@ mod tests {
     fn every_command_of_every_family_is_sound() {
         crate::commands::root().debug_assert();
         for family in variegate::model::FAMILIES {
-            for (table, defaults) in [(family.settings(), family.defaults()), (family.simulate_settings(), family.simulate_defaults())] {
-                assert_eq!(table.len(), defaults.len(), "{}", family.name());
-                for setting in &table {
-                    assert!(setting.kind.admits(&defaults[setting.name]), "{} {}", family.name(), setting.name);
-                }
+            for setting in family.settings().iter().chain(&family.simulate_settings()) {
+                assert!(setting.kind.admits(&setting.default), "{} {}", family.name(), setting.name);
             }
-            for name in [family.simulate_reads(), family.check_reads()].concat() {
-                assert!(family.settings().iter().any(|s| s.name == name), "{} has no {name}", family.name());
-            }
-            let named = family.simulate_settings();
-            assert!(named.iter().all(|s| !family.simulate_reads().contains(&s.name)), "{} has two of a name", family.name());
+            let own = settings_read_by(*family, Reader::Simulate);
+            let twice = family.simulate_settings().iter().any(|s| own.iter().any(|o| o.name == s.name));
+            assert!(!twice, "{} has two of a name", family.name());
         }
     }
 

@@ -18,7 +18,6 @@ pub fn families() -> Vec<&'static str> {
 #[pyfunction]
 pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, PyDict>> {
     let family = model::family(family).map_err(raise)?;
-    let defaults = family.defaults();
     let table = PyList::empty(py);
     for setting in family.settings() {
         let kind = match setting.kind {
@@ -37,7 +36,7 @@ pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, Py
         entry.set_item("kind", kind)?;
         entry.set_item("allowed", setting.kind.allowed())?;
         entry.set_item("help", setting.help)?;
-        entry.set_item("default", to_python(py, &defaults[setting.name])?)?;
+        entry.set_item("default", to_python(py, &setting.default)?)?;
         table.append(entry)?;
     }
     let info = PyDict::new(py);

@@ -19,10 +19,10 @@ use variegate::data::design::PanelScratch;
 use variegate::data::{Classes, Dataset, Design, Matrix, Needs, Questions, Scaling, Survey, Target, TargetKind};
 use variegate::dist::TruncatedNormal;
 use variegate::linalg::{Cholesky, dot};
-use variegate::model::{Family, Fit, Kind, Model, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use variegate::model::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
 use variegate::run::{Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
 use variegate::special::{ln_norm_cdf, norm_cdf};
-use variegate::{Error, Result, merge_fields};
+use variegate::{Error, Result, merge_fields, settings};
 
 /// What is kept in files, and which releases changed it.
 const SCHEMA: state::Kind = state::Kind::new("probit schema", &["0.1"]);
@@ -136,19 +136,19 @@ impl Program for Gibbs {
 
 // -------------------------------------------------------------------------------------------------- settings and family
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Settings {
-    prior_precision: f64,
-    n_chains: u32,
-    n_warmup: u64,
-    n_draws: u64,
-    thin: u64,
+settings! {
+    /// Settings of a fit.
+    struct Settings {
+        /// Prior precision of each weight.
+        prior_precision: f64 = 1.0, in positive(), read by Simulate;
+        sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
+    }
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self { prior_precision: 1.0, n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
+impl Settings {
+    fn validate(self) -> Result<ProbitModel> {
+        self.check_ranges()?;
+        Ok(ProbitModel { settings: self })
     }
 }
 
@@ -168,34 +168,15 @@ impl Family for Probit {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        let positive = Kind::Number { above: 0.0, most: f64::MAX };
-        let mut all = vec![Setting { name: "prior_precision", kind: positive, help: "Prior precision of each weight" }];
-        all.extend(SAMPLING);
-        all
-    }
-
-    fn defaults(&self) -> Map<String, Value> {
-        defaults::<Settings>()
+        Settings::table()
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        vec![Setting { name: "columns", kind: Kind::Integer { least: 1, most: 1000 }, help: "Number of feature columns" }]
-    }
-
-    fn simulate_defaults(&self) -> Map<String, Value> {
-        defaults::<Request>()
-    }
-
-    fn simulate_reads(&self) -> Vec<&'static str> {
-        vec!["prior_precision"]
-    }
-
-    fn check_reads(&self) -> Vec<&'static str> {
-        vec![]
+        Request::table()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
-        Ok(Box::new(ProbitModel { settings: resolve(self.name(), &self.settings(), given)? }))
+        Ok(Box::new(resolve::<Settings>(self.name(), given)?.validate()?))
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
@@ -248,7 +229,7 @@ impl Model for ProbitModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request: Request = resolve("simulate probit", &Probit.simulate_settings(), request)?;
+        let request: Request = resolve("simulate probit", request)?;
         let stream = Stream::new(seed, 0, Purpose::Simulate);
         let mut rng = stream.item(0).rng();
         let weights = prior_weights(request.columns + 1, self.settings.prior_precision, &mut rng);
@@ -264,15 +245,11 @@ impl Model for ProbitModel {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(default)]
-struct Request {
-    columns: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { columns: 3 }
+settings! {
+    /// What to simulate.
+    struct Request {
+        /// Number of feature columns.
+        columns: usize = 3, in whole(1, 1000);
     }
 }
 
@@ -465,9 +442,8 @@ mod tests {
 
     #[test]
     fn the_table_of_settings_is_the_settings() {
-        let names: Vec<&str> = Probit.settings().iter().map(|s| s.name).collect();
-        assert_eq!(names, Probit.defaults().keys().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(Probit.configure(&Probit.defaults()).unwrap().settings(), Probit.defaults());
+        let defaults = variegate::model::defaults(&Probit.settings());
+        assert_eq!(Probit.configure(&defaults).unwrap().settings(), defaults);
     }
 
     #[test]

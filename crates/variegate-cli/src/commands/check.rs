@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::json;
 use variegate::check::{CheckReport, Effort};
+use variegate::model::Reader;
 
 use crate::exit::Exit;
 use crate::progress::Share;
@@ -19,7 +20,7 @@ pub fn command() -> Command {
         let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue).help("Under a minute; the full check sees smaller errors");
         let name = family.name();
         command
-            .args(options::settings(&options::some_settings(family, &family.check_reads()), &family.defaults()))
+            .args(options::settings(&options::settings_read_by(family, Reader::Check)))
             .args([quick, options::seed().help("Seed of every random number [default: 1]"), options::json(), options::quiet()])
             .after_help(format!("Examples:\n  variegate check {name} --quick\n  variegate check {name} --seed 2"))
     })
@@ -35,7 +36,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let effort = if quick { Effort::quick() } else { Effort::full() };
     let share = Share::new(family.name(), quiet);
-    let given = options::given(matches, &options::some_settings(family, &family.check_reads()));
+    let given = options::given(matches, &options::settings_read_by(family, Reader::Check));
     let reports = family.configure(&given)?.check(&effort, seed, &mut |p| share.at(p.check, p.done))?;
     drop(share);
     let passed = reports.iter().all(|r| r.passed);

@@ -43,7 +43,7 @@ pub fn command() -> Command {
         let unsupervised = options::unsupervised(family);
         command
             .args(files::arguments())
-            .args(options::settings(&family.settings(), &family.defaults()))
+            .args(options::settings(&family.settings()))
             .args([options::seed(), block_rows])
             .args(options::pace())
             .args(validation::arguments())
@@ -57,11 +57,7 @@ pub fn command() -> Command {
 /// Examples with a setting of the family's own.
 fn examples(family: &dyn Family) -> String {
     let name = family.name();
-    let defaults = family.defaults();
-    let own = family
-        .settings()
-        .first()
-        .map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(defaults.get(s.name).unwrap_or(&Value::Null))));
+    let own = family.settings().first().map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(&s.default)));
     let columns = if options::unsupervised(family) { "--sources source" } else { "--target label" };
     format!(
         "{}\n\nExamples:\n  variegate fit {name} train.csv {columns} --out runs/a\n  \

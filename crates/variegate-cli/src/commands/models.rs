@@ -44,9 +44,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 fn details(family: &dyn Family) -> String {
     let width = tables::stdout_width().unwrap_or(80);
     let mut text = format!("{}: {}\n\n{}\n\n", family.name(), family.title(), tables::wrap(family.about(), width, ""));
-    let defaults = family.defaults();
     for setting in family.settings() {
-        let default = options::shown(defaults.get(setting.name).unwrap_or(&Value::Null));
+        let default = options::shown(&setting.default);
         let head = format!("--{} ({}; default {default})", setting.option(), options::allowed(&setting));
         let _ = writeln!(text, "{}\n    {}", tables::wrap(&head, width, "    "), tables::wrap(&options::help(&setting), width - 4, "    "));
     }
@@ -54,7 +53,7 @@ fn details(family: &dyn Family) -> String {
 }
 
 fn as_json(family: &dyn Family) -> Value {
-    let list = |table: Vec<Setting>, defaults: serde_json::Map<String, Value>| -> Vec<Value> {
+    let list = |table: Vec<Setting>| -> Vec<Value> {
         table
             .iter()
             .map(|s| {
@@ -62,7 +61,7 @@ fn as_json(family: &dyn Family) -> Value {
                     "name": s.name,
                     "option": format!("--{}", s.option()),
                     "allowed": s.kind.allowed(),
-                    "default": defaults.get(s.name),
+                    "default": s.default,
                     "help": s.help,
                 })
             })
@@ -72,7 +71,7 @@ fn as_json(family: &dyn Family) -> Value {
         "model": family.name(),
         "title": family.title(),
         "about": family.about(),
-        "settings": list(family.settings(), family.defaults()),
-        "simulate": list(family.simulate_settings(), family.simulate_defaults()),
+        "settings": list(family.settings()),
+        "simulate": list(family.simulate_settings()),
     })
 }

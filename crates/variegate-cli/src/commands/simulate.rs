@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use variegate::data::{Dataset, Target};
-use variegate::model::{Family, Setting};
+use variegate::model::{Family, Reader, Setting, defaults};
 use variegate_io::write::write_csv;
 
 use crate::exit::Exit;
@@ -33,8 +33,8 @@ pub fn command() -> Command {
         let columns = if options::unsupervised(family) { format!("--sources {SOURCES}") } else { format!("--target {TARGET}") };
         command
             .arg(rows)
-            .args(options::settings(&family.simulate_settings(), &family.simulate_defaults()))
-            .args(options::settings(&own_settings(family), &family.defaults()))
+            .args(options::settings(&family.simulate_settings()))
+            .args(options::settings(&own_settings(family)))
             .arg(options::seed())
             .args([
                 options::out_file("CSV file to write; the truth goes beside it, to NAME.truth.json [default: standard output]"),
@@ -50,7 +50,7 @@ pub fn command() -> Command {
 
 /// Settings of the model itself that say what data are like.
 fn own_settings(family: &dyn Family) -> Vec<Setting> {
-    options::some_settings(family, &family.simulate_reads())
+    options::settings_read_by(family, Reader::Simulate)
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
@@ -101,7 +101,7 @@ fn truth_path(out: &Path) -> PathBuf {
 }
 
 fn document(family: &dyn Family, rows: usize, seed: u64, request: &Map<String, Value>, truth: &Map<String, Value>) -> Value {
-    let mut settings = family.simulate_defaults();
+    let mut settings = defaults(&family.simulate_settings());
     settings.extend(request.clone());
     json!({ "model": family.name(), "rows": rows, "seed": seed, "settings": settings, "truth": truth })
 }

@@ -89,8 +89,9 @@ impl Said {
 
 /// Options that make a fit of this family short.
 pub fn short(family: &dyn Family) -> String {
-    let has = |name: &str| family.settings().iter().any(|s| s.name == name);
-    let samples = family.defaults().get("inference").is_none_or(|word| ["hmc", "gibbs", "mh"].iter().any(|w| word == w));
+    let table = family.settings();
+    let has = |name: &str| table.iter().any(|s| s.name == name);
+    let samples = !table.iter().any(|s| s.name == "inference" && ["hmc", "gibbs", "mh"].iter().all(|w| s.default != *w));
     let mut options = String::new();
     // rows alone take many sweeps a draw, of which these tests need few
     let draws = if unsupervised(family) { " --draws 30 --thin 1" } else { " --draws 300" };

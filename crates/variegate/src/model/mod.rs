@@ -13,7 +13,9 @@ mod settings;
 pub mod softmax;
 
 pub use fit::{Fit, Fitted, Prepared, RunSettings, fit};
-pub use settings::{Kind, Meaningless, SAMPLING, SIMULATED_CLASSES, Setting, as_map, defaults, refuse_meaningless, resolve};
+pub use settings::{
+    Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, refuse_meaningless, resolve, resolve_from,
+};
 
 use serde_json::{Map, Value};
 
@@ -44,16 +46,8 @@ pub trait Family: Sync {
     fn about(&self) -> &'static str;
     /// Its settings.
     fn settings(&self) -> Vec<Setting>;
-    /// Default of every setting.
-    fn defaults(&self) -> Map<String, Value>;
-    /// What `simulate` can be told, beside rows and seed.
+    /// What `simulate` can be told, beside rows, seed and those of the settings that it reads.
     fn simulate_settings(&self) -> Vec<Setting>;
-    /// Defaults of those.
-    fn simulate_defaults(&self) -> Map<String, Value>;
-    /// Which of its own settings `simulate` reads: those of the model, not those of the fit.
-    fn simulate_reads(&self) -> Vec<&'static str>;
-    /// Which of its own settings `check` reads, beside the data and priors of its own.
-    fn check_reads(&self) -> Vec<&'static str>;
     /// Checks settings; those not given take their defaults.
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>>;
     /// A posterior from bytes that [`Posterior::save`] made.

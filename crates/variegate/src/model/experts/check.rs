@@ -14,7 +14,7 @@ use super::hyper;
 use super::mh::Mh;
 use super::point_prior::{PointPrior, Size};
 use super::sampler::Sampler;
-use super::settings::{Hyper, Inference, Intercept, Settings, as_word};
+use super::settings::{Hyper, Inference, Intercept, Settings};
 use super::shape::Shape;
 use super::simulate::outcome;
 use crate::check::{
@@ -47,16 +47,13 @@ pub struct Subject<S> {
     ordered: bool,
 }
 
-/// Settings that say what is checked.
-pub(super) const READS: &[&str] = &["experts", "prior", "inference", "intercept", "hyper", "max_steps", "target_accept", "metric", "inner"];
-
 /// Runs the checks of the sampler that is set: three with two classes, and one sweep with three where it does more than two.
 pub fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     match settings.inference {
         Inference::Hmc => all(|classes| hmc(settings, classes), true, effort, seed, progress),
         Inference::Gibbs => all(|_| gibbs(settings), false, effort, seed, progress),
         Inference::Mh => all(|classes| mh(settings, classes), true, effort, seed, progress),
-        other => Err(Error::setting("inference", as_word(&other), "`hmc`, `gibbs` or `mh`: there are no draws to check otherwise")),
+        other => Err(Error::setting("inference", other.word(), "`hmc`, `gibbs` or `mh`: there are no draws to check otherwise")),
     }
 }
 
@@ -128,9 +125,9 @@ impl<S: Sampler + Clone> Subject<S> {
         let title = format!(
             "{}, prior {}, hyper {}, intercept {}, {classes} classes",
             S::NAME,
-            as_word(&settings.prior),
-            as_word(&settings.hyper),
-            as_word(&settings.intercept)
+            settings.prior.word(),
+            settings.hyper.word(),
+            settings.intercept.word()
         );
         let program = program(design, shape.clone(), point_prior.clone(), settings.hyper);
         Self { program, shape, point_prior, hyper: settings.hyper, title, ordered: true }

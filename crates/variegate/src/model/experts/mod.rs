@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::softmax::Softmax;
-use super::{Family, Fit, Model, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
 use crate::Result;
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
@@ -89,36 +89,15 @@ impl Family for Experts {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        settings::table()
-    }
-
-    fn defaults(&self) -> Map<String, Value> {
-        defaults::<Settings>()
+        Settings::table()
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        SIMULATED_CLASSES.to_vec()
-    }
-
-    fn simulate_defaults(&self) -> Map<String, Value> {
-        defaults::<simulate::Request>()
-    }
-
-    fn simulate_reads(&self) -> Vec<&'static str> {
-        simulate::READS.to_vec()
-    }
-
-    fn check_reads(&self) -> Vec<&'static str> {
-        check::READS.to_vec()
+        simulate::Request::table()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
-        let settings: Settings = resolve(NAME, &self.settings(), given)?;
-        settings.validate()?;
-        if settings.prior == Prior::Gaussian && settings.inference == Inference::Vb {
-            return Ok(Box::new(tree::TreeModel::new(settings)?));
-        }
-        Ok(Box::new(ExpertsModel { settings }))
+        Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
@@ -129,11 +108,12 @@ impl Family for Experts {
     }
 }
 
-/// The family with valid settings.
+/// The family with valid settings, as [`Settings::validate`] makes it.
 #[derive(Debug, Clone)]
 pub struct ExpertsModel {
-    /// The settings.
-    pub settings: Settings,
+    settings: Settings,
+    /// What is fitted instead, for Gaussian weights by variational Bayes.
+    tree: Option<tree::TreeModel>,
 }
 
 impl Model for ExpertsModel {
@@ -146,25 +126,34 @@ impl Model for ExpertsModel {
     }
 
     fn questions(&self) -> Questions {
-        fit::questions()
+        self.tree.as_ref().map_or_else(fit::questions, tree::TreeModel::questions)
     }
 
     fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        if let Some(tree) = &self.tree {
+            return tree.prepare(survey);
+        }
         let (schema, warnings) = fit::schema(&self.settings, survey)?;
         fit::check(&self.settings, &schema, survey)?;
         fit::bind(&self.settings, schema, warnings)
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        if let Some(tree) = &self.tree {
+            return tree.reopen(schema);
+        }
         fit::bind(&self.settings, state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate experts", &SIMULATED_CLASSES, request)?;
+        let request = resolve("simulate experts", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        if let Some(tree) = &self.tree {
+            return tree.check(effort, seed, progress);
+        }
         check::check(&self.settings, effort, seed, progress)
     }
 }

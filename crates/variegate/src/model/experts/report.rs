@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use super::posterior::{ExpertsPosterior, Way};
-use super::settings::{Inference, as_word};
+use super::settings::Inference;
 use crate::answer::{ColumnKind, Dim, DrawTable, Fact, NamedArray, Summary, SummaryTable};
 use crate::diagnostics::{R_HAT_LIMIT, r_hat, summarise};
 use crate::linalg::dot;
@@ -108,7 +108,7 @@ impl ExpertsPosterior {
             Fact::text("model", format!("mixture of experts, {classes}")),
             Fact::count("experts", shape.experts),
             Fact::text("prior", self.prior_in_words()),
-            Fact::text("inference", as_word(&s.inference)),
+            Fact::text("inference", s.inference.word()),
         ];
         let Way::Chains(lengths) = &self.way else { return self.ascent_report(facts) };
         facts.extend(DrawTable::facts(lengths));
@@ -163,7 +163,7 @@ impl ExpertsPosterior {
                 super::settings::Prior::Gaussian => format!("squared weights, penalty {}", s.l2),
                 _ => format!("squared weights, penalty {}, reward of angles {} (gates {})", s.l2, s.diversity, s.gate_diversity),
             },
-            _ => as_word(&s.prior),
+            _ => s.prior.word().into(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Data from the prior: standard normal columns, weights from the prior, experts and classes from the mixture.
 
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::point_prior::PointPrior;
@@ -11,28 +10,20 @@ use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::Simulation;
 use crate::run::{Philox, Purpose, Stream, open01};
-use crate::{Error, Result};
+use crate::{Error, Result, settings};
 
-/// What to simulate.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Request {
-    columns: usize,
-    classes: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { columns: 4, classes: 2 }
+settings! {
+    /// What to simulate.
+    pub(super) struct Request {
+        /// Number of feature columns.
+        columns: usize = 4, in whole(1, 5000);
+        /// Number of classes.
+        classes: usize = 2, in whole(2, 1000);
     }
 }
 
 /// Weights are drawn anew until every class occurs; so often at most.
 const TRIES: u64 = 1000;
-
-/// Settings that say what data are like.
-pub(super) const READS: &[&str] =
-    &["experts", "prior", "kappa", "gate_kappa", "alpha1", "alpha2", "omega1", "omega2", "tau", "tau0", "ell", "intercept"];
 
 /// An index with these probabilities.
 fn choose(probability: &[f64], rng: &mut Philox) -> usize {

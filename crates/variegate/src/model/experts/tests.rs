@@ -225,7 +225,7 @@ fn one_gaussian_expert_is_logistic_regression() {
 fn without_concentration_priors_are_one() {
     let shape = Shape::new(4, 2, 3, true);
     let point_prior = |pairs: &[(&str, Value)]| {
-        let settings: Settings = resolve(NAME, &settings::table(), &settings(pairs)).unwrap();
+        let settings: Settings = resolve(NAME, &settings(pairs)).unwrap();
         point_prior::PointPrior::new(&settings, &shape)
     };
     let point_priors = [

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::point_prior::{PointPrior, Size};
 use super::settings::{Intercept, Scale};
-use super::{Experts, Settings, Shape, simulate};
+use super::{Settings, Shape};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
 use crate::model::softmax::{self, Softmax};
-use crate::model::{Family, Fit, Model, SIMULATED_CLASSES, Simulation, as_map, resolve};
+use crate::model::{Family, Fit, Model};
 use crate::{Error, Result};
 
 /// The family with settings that are those of a tree.
@@ -78,36 +78,23 @@ impl TreeModel {
     }
 }
 
-impl Model for TreeModel {
-    fn family(&self) -> &'static dyn Family {
-        &Experts
-    }
-
-    fn settings(&self) -> Map<String, Value> {
-        as_map(&self.settings)
-    }
-
-    fn questions(&self) -> Questions {
+impl TreeModel {
+    pub(super) fn questions(&self) -> Questions {
         Questions { columns: true, ..Questions::needing(Needs::target(TargetKind::Classes)) }
     }
 
-    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+    pub(super) fn prepare(&self, survey: &Survey) -> Result<Fit> {
         // columns that are constant are left out
         let inputs = survey.columns().iter().filter(|c| c.deviation().is_some()).count();
         self.model(survey.header().classes().len(), inputs.max(1))?.prepare(survey)
     }
 
-    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+    pub(super) fn reopen(&self, schema: &[u8]) -> Result<Fit> {
         let (classes, inputs) = softmax::Schema::sizes(schema)?;
         self.model(classes, inputs.max(1))?.reopen(schema)
     }
 
-    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate experts", &SIMULATED_CLASSES, request)?;
-        simulate::simulate(&self.settings, rows, &request, seed)
-    }
-
-    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    pub(super) fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
         self.model(2, 2)?.check(effort, seed, progress)
     }
 }

@@ -41,7 +41,7 @@ pub use settings::{LikelihoodKind, Settings};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Family, Fit, Model, Setting, Simulation, as_map, defaults, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
 use crate::answer::Posterior;
 use crate::check::{CalibrationSettings, CheckReport, Effort, Progress};
 use crate::data::survey::Around;
@@ -73,33 +73,15 @@ impl Family for Factors {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        settings::table()
-    }
-
-    fn defaults(&self) -> Map<String, Value> {
-        defaults::<Settings>()
+        Settings::table()
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        simulate::SETTINGS.to_vec()
-    }
-
-    fn simulate_defaults(&self) -> Map<String, Value> {
-        defaults::<simulate::Request>()
-    }
-
-    fn simulate_reads(&self) -> Vec<&'static str> {
-        vec!["likelihood", "mass", "atom_shape", "weight_shape"]
-    }
-
-    fn check_reads(&self) -> Vec<&'static str> {
-        vec!["likelihood", "sampler"]
+        simulate::Request::table()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
-        let settings: Settings = resolve(NAME, &self.settings(), given)?;
-        settings.check()?;
-        Ok(Box::new(FactorsModel { settings }))
+        Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
@@ -107,11 +89,10 @@ impl Family for Factors {
     }
 }
 
-/// The family with valid settings.
+/// The family with valid settings, as [`Settings::validate`] makes it.
 #[derive(Debug, Clone)]
 pub struct FactorsModel {
-    /// The settings.
-    pub settings: Settings,
+    settings: Settings,
 }
 
 impl FactorsModel {
@@ -160,7 +141,7 @@ impl Model for FactorsModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate factors", &simulate::SETTINGS, request)?;
+        let request = resolve("simulate factors", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 

@@ -20,18 +20,18 @@ use std::borrow::Cow;
 use super::likelihood::Likelihood;
 use crate::prior::BetaProcess;
 use crate::run::{Block, Draws, List, Merge, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
-use crate::{Error, Result};
+use crate::{Error, Result, words};
 
-/// Which sampler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Rows in parallel, births and deaths with the atom integrated out.
-    Parallel,
-    /// Rows in parallel, each with a slice of its own.
-    RowSlice,
-    /// One slice, rows one after the other.
-    Slice,
+words! {
+    /// Which sampler.
+    pub enum Kind {
+        /// Rows in parallel, births and deaths with the atom integrated out.
+        Parallel = "parallel",
+        /// Rows in parallel, each with a slice of its own.
+        RowSlice = "rowslice",
+        /// One slice, rows one after the other.
+        Slice = "slice",
+    }
 }
 
 /// A likelihood with a sampler.

@@ -1,6 +1,5 @@
 //! Data from the prior: sources that use factors more or less, weights, counts or real numbers.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::gaussian::{Centre, Hyper};
@@ -8,31 +7,22 @@ use super::generate::{Governors, generate, mix};
 use super::likelihood::Likelihood;
 use super::settings::{LikelihoodKind, Settings};
 use super::{Counts, Gaussian};
-use crate::Result;
 use crate::data::{Classes, Dataset, Matrix};
-use crate::model::{Kind, Setting, Simulation};
+use crate::model::Simulation;
 use crate::run::{Philox, Purpose, Stream};
+use crate::{Result, settings};
 
-pub(super) const SETTINGS: [Setting; 4] = [
-    Setting { name: "columns", kind: Kind::Integer { least: 1, most: 100_000 }, help: "Number of columns" },
-    Setting { name: "n_sources", kind: Kind::Integer { least: 1, most: 1000 }, help: "Number of sources, of equal size as far as rows go" },
-    Setting { name: "concentration", kind: Kind::Number { above: 0.0, most: 1e6 }, help: "How alike sources are in their use of factors" },
-    Setting { name: "least_factors", kind: Kind::Integer { least: 0, most: 1000 }, help: "Draw again until there are as many factors" },
-];
-
-/// What to simulate.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Request {
-    columns: usize,
-    n_sources: usize,
-    concentration: f64,
-    least_factors: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { columns: 20, n_sources: 2, concentration: 2.0, least_factors: 3 }
+settings! {
+    /// What to simulate.
+    pub(super) struct Request {
+        /// Number of columns.
+        columns: usize = 20, in whole(1, 100_000);
+        /// Number of sources, of equal size as far as rows go.
+        n_sources: usize = 2, in whole(1, 1000);
+        /// How alike sources are in their use of factors.
+        concentration: f64 = 2.0, in number(0.0, 1e6);
+        /// Draw again until there are as many factors.
+        least_factors: usize = 3, in whole(0, 1000);
     }
 }
 

@@ -124,14 +124,8 @@ fn hostile_rows_are_refused_in_words_or_have_a_defined_result() {
     assert!(refuse(&gaussian, 2, 2, vec![1.0, 2.0, 1.0, 2.0]).unwrap().contains("no variation"));
     let mut weighted = simulated(10, &[]);
     weighted.weights = Some(vec![2.0; 10]);
-    assert!(
-        (&FactorsModel { settings: Settings::default() } as &dyn crate::model::Model)
-            .bind(&weighted)
-            .err()
-            .unwrap()
-            .to_string()
-            .contains("weigh")
-    );
+    let model = Settings::default().validate().unwrap();
+    assert!((&model as &dyn crate::model::Model).bind(&weighted).err().unwrap().to_string().contains("weigh"));
     // nothing but zeros, one row, rows of zeros among others, one column
     for (rows, cols, values) in [
         (3, 2, vec![0.0; 6]),

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Family, Fit, Kind, Model, SAMPLING, Setting, Simulation, as_map, defaults, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::preview;
 use crate::data::{Design, Needs, Questions, Scaling, Survey, TargetKind};
 use crate::run::{Piece, Schedule, state};
-use crate::{Error, Result};
+use crate::{Error, Result, settings};
 use gibbs::Gibbs;
 
 const NAME: &str = "logistic";
@@ -28,44 +28,28 @@ const SCHEMA: state::Kind = state::Kind::new("logistic schema", &["0.1"]);
 /// A sweep keeps a few D×D matrices a thread; beyond this it would take gigabytes.
 const MOST_COLUMNS: usize = 5000;
 
-/// Settings of a fit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// Prior precision of each weight, on the scale of the standardised columns.
-    pub prior_precision: f64,
-    /// Prior precision of the bias; `None` gives it that of the weights.
-    pub bias_precision: Option<f64>,
-    /// Whether there is a bias.
-    pub fit_intercept: bool,
-    /// Whether columns are centred and scaled to unit variance first.
-    pub standardize: bool,
-    /// Independent chains.
-    pub n_chains: u32,
-    /// Sweeps before the first draw.
-    pub n_warmup: u64,
-    /// Draws of each chain.
-    pub n_draws: u64,
-    /// Sweeps a draw.
-    pub thin: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            prior_precision: 1.0,
-            bias_precision: Some(0.1),
-            fit_intercept: true,
-            standardize: true,
-            n_chains: 4,
-            n_warmup: 500,
-            n_draws: 1000,
-            thin: 1,
-        }
+settings! {
+    /// Settings of a fit.
+    pub struct Settings {
+        /// Prior precision of each weight, on the scale of the standardised columns.
+        prior_precision: f64 = 1.0, in positive(), read by Simulate;
+        /// Prior precision of the bias; nothing gives it that of the weights.
+        bias_precision: Option<f64> = Some(0.1), in positive_or_nothing(), read by Simulate;
+        /// Whether there is a bias.
+        fit_intercept: bool = true, in switch(), read by Simulate;
+        /// Whether columns are centred and scaled to unit variance first.
+        standardize: bool = true, in switch();
+        sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
     }
 }
 
 impl Settings {
+    /// The model with these settings, if they are valid.
+    pub fn validate(self) -> Result<LogisticModel> {
+        self.check_ranges()?;
+        Ok(LogisticModel { settings: self })
+    }
+
     /// Prior precision of every design column.
     fn precisions(&self, design: &Design) -> Vec<f64> {
         let mut out = vec![self.prior_precision; design.dim()];
@@ -94,43 +78,15 @@ impl Family for Logistic {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        let positive = Kind::Number { above: 0.0, most: f64::MAX };
-        let mut all = vec![
-            Setting { name: "prior_precision", kind: positive, help: "Prior precision of each weight (standardised columns)" },
-            Setting {
-                name: "bias_precision",
-                kind: Kind::OptionalNumber { above: 0.0, most: f64::MAX },
-                help: "Prior precision of the bias; nothing gives it that of the weights",
-            },
-            Setting { name: "fit_intercept", kind: Kind::Switch, help: "Whether there is a bias" },
-            Setting { name: "standardize", kind: Kind::Switch, help: "Whether columns are centred and scaled first" },
-        ];
-        all.extend(SAMPLING);
-        all
-    }
-
-    fn defaults(&self) -> Map<String, Value> {
-        defaults::<Settings>()
+        Settings::table()
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        simulate::SETTINGS.to_vec()
-    }
-
-    fn simulate_defaults(&self) -> Map<String, Value> {
-        defaults::<simulate::Request>()
-    }
-
-    fn simulate_reads(&self) -> Vec<&'static str> {
-        vec!["prior_precision", "bias_precision", "fit_intercept"]
-    }
-
-    fn check_reads(&self) -> Vec<&'static str> {
-        vec![]
+        simulate::Request::table()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
-        Ok(Box::new(LogisticModel { settings: resolve(NAME, &self.settings(), given)? }))
+        Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
@@ -138,11 +94,10 @@ impl Family for Logistic {
     }
 }
 
-/// The family with valid settings.
+/// The family with valid settings, as [`Settings::validate`] makes it.
 #[derive(Debug, Clone)]
 pub struct LogisticModel {
-    /// The settings.
-    pub settings: Settings,
+    settings: Settings,
 }
 
 /// What results depend on beside draws.
@@ -200,7 +155,7 @@ impl Model for LogisticModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate logistic", &simulate::SETTINGS, request)?;
+        let request = resolve("simulate logistic", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 

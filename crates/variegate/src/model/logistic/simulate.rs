@@ -1,30 +1,21 @@
 //! Data from the prior: standard normal columns, weights from the prior, labels from the model, both classes present.
 
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::Settings;
-use crate::Result;
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
-use crate::model::{Kind, Setting, Simulation};
+use crate::model::Simulation;
 use crate::run::{Purpose, Stream, open01};
 use crate::special::sigmoid;
+use crate::{Result, settings};
 
-pub(super) const SETTINGS: [Setting; 1] =
-    [Setting { name: "columns", kind: Kind::Integer { least: 1, most: 5000 }, help: "Number of feature columns" }];
-
-/// What to simulate.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Request {
-    columns: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { columns: 3 }
+settings! {
+    /// What to simulate.
+    pub(super) struct Request {
+        /// Number of feature columns.
+        columns: usize = 3, in whole(1, 5000);
     }
 }
 

@@ -15,7 +15,7 @@ use super::map::Objective;
 use super::policy::Policy;
 use super::program::Vb;
 use super::settings::{Settings, Task};
-use super::simulate::{self, draw_truth};
+use super::simulate::draw_truth;
 use super::structure::Sizes;
 use super::tree::{Coding, Emission, Gates, Structure};
 use super::{Ascent, Bound, Precision, Schema};
@@ -38,11 +38,6 @@ struct Seen {
     above_evidence: f64,
     gain_elsewhere: f64,
     gradient: f64,
-}
-
-/// Settings that say what is checked: those that say what data are like, and how they are fitted.
-pub(super) fn reads() -> Vec<&'static str> {
-    [simulate::READS, &["inference", "bound", "covariance"]].concat()
 }
 
 /// Runs the check on so many data sets of either kind.

@@ -65,10 +65,10 @@ pub use structure::GatesValue;
 pub use tree::Coding;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Family, Fit, Model, SIMULATED_CLASSES, Setting, Simulation, as_map, defaults, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve, resolve_from};
 use crate::answer::Posterior;
 use crate::answer::{Fact, Figure};
 use crate::check::{CheckReport, Effort, Progress};
@@ -108,42 +108,18 @@ impl Family for Softmax {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        settings::table()
-    }
-
-    fn defaults(&self) -> Map<String, Value> {
-        defaults::<Settings>()
+        Settings::table()
     }
 
     fn simulate_settings(&self) -> Vec<Setting> {
-        SIMULATED_CLASSES.to_vec()
-    }
-
-    fn simulate_defaults(&self) -> Map<String, Value> {
-        defaults::<simulate::Request>()
-    }
-
-    fn simulate_reads(&self) -> Vec<&'static str> {
-        simulate::READS.to_vec()
-    }
-
-    fn check_reads(&self) -> Vec<&'static str> {
-        check::reads()
+        simulate::Request::table()
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
-        let mut given = given.clone();
-        if given.get("preset") == Some(&json!("paper")) {
-            // the publication's choices, where the user made none
-            for (name, value) in
-                [("bound", json!("double")), ("covariance", json!("child")), ("precision", json!("child")), ("n_vb", json!(1))]
-            {
-                given.entry(name).or_insert(value);
-            }
-        }
-        let settings: Settings = resolve(NAME, &self.settings(), &given)?;
-        settings.validate()?;
-        Ok(Box::new(SoftmaxModel { settings }))
+        // the publication's choices are defaults, where the user made none
+        let paper = given.get("preset").and_then(Value::as_str) == Some(Preset::Paper.word());
+        let base = if paper { Settings::paper() } else { Settings::default() };
+        Ok(Box::new(resolve_from(&base, NAME, given)?.validate()?))
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
@@ -154,11 +130,10 @@ impl Family for Softmax {
     }
 }
 
-/// The family with valid settings.
+/// The family with valid settings, as [`Settings::validate`] makes it.
 #[derive(Debug, Clone)]
 pub struct SoftmaxModel {
-    /// The settings.
-    pub settings: Settings,
+    settings: Settings,
 }
 
 /// What results depend on beside q.
@@ -274,7 +249,7 @@ impl Model for SoftmaxModel {
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
-        let request = resolve("simulate softmax", &SIMULATED_CLASSES, request)?;
+        let request = resolve("simulate softmax", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
     }
 

@@ -4,37 +4,24 @@
 //! α_g ~ Gamma(a_g, b_g) with a_g = a₀ + |g|/2 and b_g = b₀ + ½ Σ_g ⟨w²⟩. The bound needs E ln α = ψ(a) − ln b, never ln E α.
 //! At inverse temperature β (annealing; else 1) the density of q(α) is raised to β: a_g = β(a₀ + |g|/2 − 1) + 1, and b_g times β.
 
-use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 use crate::special::{digamma, ln_gamma};
+use crate::words;
 
-/// Which weights share a precision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// All of them.
-    Node,
-    /// Those of a class.
-    Child,
-    /// Those of a column.
-    Feature,
-    /// None: each has its own.
-    Entry,
-    /// All precisions are given.
-    Fixed,
-}
-
-impl Precision {
-    /// The word users write.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Precision::Node => "node",
-            Precision::Child => "child",
-            Precision::Feature => "feature",
-            Precision::Entry => "entry",
-            Precision::Fixed => "fixed",
-        }
+words! {
+    /// Which weights share a precision.
+    pub enum Precision {
+        /// All of them.
+        Node = "node",
+        /// Those of a class.
+        Child = "child",
+        /// Those of a column.
+        Feature = "feature",
+        /// None: each has its own.
+        Entry = "entry",
+        /// All precisions are given.
+        Fixed = "fixed",
     }
 }
 

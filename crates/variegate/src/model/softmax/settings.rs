@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::SoftmaxModel;
 use super::bound::Bound;
 use super::covariance::Covariance;
 use super::criterion::Criterion;
@@ -12,49 +13,49 @@ use super::precision::Precision;
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
 use super::tree::{Coding, Emission, Structure};
 use crate::data::{Design, InputMap};
-use crate::model::{Kind, Meaningless, SAMPLING, Setting, refuse_meaningless};
-use crate::{Error, Result};
+use crate::model::{Declared, Meaningless, SAMPLING, refuse_meaningless};
+use crate::{Error, Result, settings, words};
 
-/// What is predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// One of several classes.
-    Classification,
-    /// Real numbers.
-    Regression,
+words! {
+    /// What is predicted.
+    pub enum Task {
+        /// One of several classes.
+        Classification = "classification",
+        /// Real numbers.
+        Regression = "regression",
+    }
 }
 
-/// How the posterior is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Inference {
-    /// Variational ascent.
-    Vb,
-    /// Draws from the exact posterior.
-    Gibbs,
-    /// Penalised maximum likelihood.
-    Map,
+words! {
+    /// How the posterior is found.
+    pub enum Inference {
+        /// Variational ascent.
+        Vb = "vb",
+        /// Draws from the exact posterior.
+        Gibbs = "gibbs",
+        /// Penalised maximum likelihood.
+        Map = "map",
+    }
 }
 
-/// Defaults that other settings start from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Preset {
-    /// Ours.
-    Best,
-    /// Those of the publication the models are from.
-    Paper,
+words! {
+    /// Defaults that other settings start from.
+    pub enum Preset {
+        /// Ours.
+        Best = "best",
+        /// Those of the publication the models are from.
+        Paper = "paper",
+    }
 }
 
-/// Weights of classes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ClassWeight {
-    /// Every row counts as it is.
-    None,
-    /// Classes count the same in all.
-    Balanced,
+words! {
+    /// Weights of classes.
+    pub enum ClassWeight {
+        /// Every row counts as it is.
+        None = "none",
+        /// Classes count the same in all.
+        Balanced = "balanced",
+    }
 }
 
 /// Covariance as users ask for it; `None` is `auto`.
@@ -101,127 +102,78 @@ impl<'de> Deserialize<'de> for CovarianceChoice {
     }
 }
 
-/// Settings of a fit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// What is predicted.
-    pub task: Task,
-    /// Numbers of subclasses.
-    pub subclasses: Option<String>,
-    /// Number of experts.
-    pub experts: Option<String>,
-    /// Tree of gates.
-    pub gates: Option<GatesValue>,
-    /// How the posterior is found.
-    pub inference: Inference,
-    /// Defaults that other settings start from.
-    pub preset: Preset,
-    /// Bound of the log-sum-exp.
-    pub bound: Bound,
-    /// Coding of nodes with two children.
-    pub coding: Coding,
-    /// Which weights may correlate under the posterior.
-    pub covariance: CovarianceChoice,
-    /// Which weights share a prior precision.
-    pub precision: Precision,
-    /// The prior precision where `precision` is `fixed`.
-    pub prior_precision: f64,
-    /// That of gates; `None` is the same.
-    pub gate_precision: Option<f64>,
-    /// Shape of the prior of precisions.
-    pub a0: f64,
-    /// Rate of the prior of precisions.
-    pub b0: f64,
-    /// Prior precision of the bias; `None` treats it like any other input.
-    pub bias_precision: Option<f64>,
-    /// c₀ of regression: shape of the prior of noise precisions.
-    pub noise_shape: f64,
-    /// d₀: its rate.
-    pub noise_rate: f64,
-    /// e₀ of regression: shape of the prior of the precision of slopes.
-    pub slope_shape: f64,
-    /// f₀: its rate.
-    pub slope_rate: f64,
-    /// The precision of slopes itself, where it is given.
-    pub slope_precision: Option<f64>,
-    /// Whether columns are centred and scaled to unit variance first.
-    pub standardize: bool,
-    /// Map of the inputs.
-    pub input_map: InputMap,
-    /// Weights of classes.
-    pub class_weight: ClassWeight,
-    /// Ascent ends when a sweep gains less than this.
-    pub tol: f64,
-    /// Most sweeps.
-    pub max_iter: u64,
-    /// Penalty of squared weights in the search for starts.
-    pub map_penalty: f64,
-    /// Starts of a structure.
-    pub n_init: u32,
-    /// Ascents from the best of them.
-    pub n_vb: u32,
-    /// Whether ascents are annealed.
-    pub anneal: bool,
-    /// What decides between structures.
-    pub criterion: Criterion,
-    /// Generations of compressive search.
-    pub generations: u32,
-    /// Share of its class below which a subclass is irrelevant.
-    pub relevance: f64,
-    /// Folds of cross-validation.
-    pub folds: u32,
-    /// Chains of the sampler.
-    pub n_chains: u32,
-    /// Its warm-up.
-    pub n_warmup: u64,
-    /// Its draws.
-    pub n_draws: u64,
-    /// Its thinning.
-    pub thin: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            task: Task::Classification,
-            subclasses: None,
-            experts: None,
-            gates: None,
-            inference: Inference::Vb,
-            preset: Preset::Best,
-            bound: Bound::Tilted,
-            coding: Coding::Full,
-            covariance: CovarianceChoice(None),
-            precision: Precision::Node,
-            prior_precision: 1.0,
-            gate_precision: None,
-            a0: 1.0,
-            b0: 1.0,
-            bias_precision: None,
-            noise_shape: 1.0,
-            noise_rate: 0.01,
-            slope_shape: 1.0,
-            slope_rate: 1.0,
-            slope_precision: None,
-            standardize: true,
-            input_map: InputMap::None,
-            class_weight: ClassWeight::None,
-            tol: 1e-3,
-            max_iter: 600,
-            map_penalty: 1e-2,
-            n_init: 10,
-            n_vb: 2,
-            anneal: false,
-            criterion: Criterion::ElboSym,
-            generations: 2,
-            relevance: 0.05,
-            folds: 5,
-            n_chains: 4,
-            n_warmup: 500,
-            n_draws: 1000,
-            thin: 1,
-        }
+settings! {
+    /// Settings of a fit.
+    pub struct Settings {
+        /// What is predicted: a class, or real numbers.
+        task: Task = Task::Classification, in word(Task::WORDS), read by Simulate, Check;
+        /// Subclasses of each class: 3,2 or auto (greedy), compressive:5, all:5 to search; nothing is one each.
+        subclasses: Option<String> = None, in text_or_nothing(SUBCLASSES, |t| Sizes::read(t).is_some()), read by Simulate, Check;
+        /// Experts behind a gate: 4, or auto:6 (greedy), all:6 to search; nothing is one.
+        experts: Option<String> = None, in text_or_nothing(EXPERTS, |t| Sizes::read(t).is_some_and(|s| s.of_experts())),
+            read by Simulate, Check;
+        /// Tree of gates over experts, for example ["expert", ["expert", "expert"]]; nothing leaves it out.
+        gates: Option<GatesValue> = None, in nested(GATES, |v| GatesValue(v.clone()).read().is_some()), read by Simulate, Check;
+        /// Variational Bayes, exact draws, or penalised maximum likelihood.
+        inference: Inference = Inference::Vb, in word(Inference::WORDS), read by Check;
+        /// Defaults of the others; paper is double, child, child, one ascent.
+        preset: Preset = Preset::Best, in word(Preset::WORDS);
+        /// Bound of the log-sum-exp; tilted is the tightest.
+        bound: Bound = Bound::Tilted, in word(Bound::WORDS), read by Check;
+        /// Weights of nodes with two children: two vectors, or one (with bound jj).
+        coding: Coding = Coding::Full, in word(Coding::WORDS), read by Simulate, Check;
+        /// Weights that may correlate: joint, child, diag, block:8, lowrank:10; auto goes by size.
+        covariance: CovarianceChoice = CovarianceChoice(None), in text(COVARIANCE, |t| CovarianceChoice::read(t).is_some()), read by Check;
+        /// Weights of a node that share a learned prior precision: all, of a child, of a column, none; or fixed.
+        precision: Precision = Precision::Node, in word(Precision::WORDS), read by Simulate, Check;
+        /// Prior precision of each weight where precision is fixed.
+        prior_precision: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Prior precision of the weights of gates where precision is fixed; nothing gives them that of the other weights.
+        gate_precision: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
+        /// Shape of the Gamma prior of precisions.
+        a0: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Rate of the Gamma prior of precisions.
+        b0: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Fixed prior precision of the bias; nothing treats it like any other input.
+        bias_precision: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
+        /// Regression: shape of the Gamma prior of noise precisions.
+        noise_shape: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Regression: rate of the Gamma prior of noise precisions, for outcomes of unit variance.
+        noise_rate: f64 = 0.01, in positive(), read by Simulate, Check;
+        /// Regression: shape of the Gamma prior of the precision of slopes.
+        slope_shape: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Regression: rate of the Gamma prior of the precision of slopes.
+        slope_rate: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Regression: precision of slopes if it is fixed; nothing learns it.
+        slope_precision: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
+        /// Whether columns are centred and scaled to unit variance first.
+        standardize: bool = true, in switch();
+        /// Features made of the inputs: none, polynomial:3, fourier:100, fourier:100:0.6.
+        input_map: InputMap = InputMap::None, in text(InputMap::ALLOWED, |t| t.parse::<InputMap>().is_ok());
+        /// Balanced lets every class count the same in all.
+        class_weight: ClassWeight = ClassWeight::None, in word(ClassWeight::WORDS);
+        /// The fit ends when a sweep raises the bound by less than this.
+        tol: f64 = 1e-3, in positive();
+        /// Most sweeps of an ascent.
+        max_iter: u64 = 600, in whole(1, 100_000_000);
+        /// Penalty of squared weights in the search for starts, and of inference map.
+        map_penalty: f64 = 1e-2, in positive();
+        /// Starts of each structure, run in parallel.
+        n_init: u32 = 10, in whole(1, 10_000);
+        /// Ascents from the best starts.
+        n_vb: u32 = 2, in whole(1, 10_000);
+        /// Whether ascents begin at a high temperature, from random starts.
+        anneal: bool = false, in switch();
+        /// What decides between structures: the bound on the log evidence with their symmetries (elbo-sym), without (elbo), with sampled
+        /// expectations (elbo-tight), as published (paper), the Bayesian information criterion, or cross-validation.
+        criterion: Criterion = Criterion::ElboSym, in word(&["elbo-sym", "elbo", "elbo-tight", "paper", "bic", "cv"]);
+        /// Generations of compressive search.
+        generations: u32 = 2, in whole(1, 100);
+        /// Compressive search drops subclasses with a smaller share of their class.
+        relevance: f64 = 0.05, in number(0.0, 1.0);
+        /// Folds of criterion cv.
+        folds: u32 = 5, in whole(2, 1000);
+        sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
     }
 }
 
@@ -245,86 +197,6 @@ const NOT_OF_GIBBS: &[&str] = &[
 /// Settings of the variational fit alone, beside those of its starts and of the coding.
 const NOT_OF_MAP: &[&str] =
     &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "gate_precision", "a0", "b0", "bias_precision"];
-/// Settings of the sampler alone.
-const OF_GIBBS: &[&str] = &["n_chains", "n_warmup", "n_draws", "thin"];
-
-/// The table of settings.
-pub fn table() -> Vec<Setting> {
-    let positive = Kind::Number { above: 0.0, most: f64::MAX };
-    let optional = Kind::OptionalNumber { above: 0.0, most: f64::MAX };
-    let text = |form: &'static str, admits: fn(&str) -> bool, optional: bool| Kind::Text { form, admits, optional };
-    let setting = |name: &'static str, kind: Kind, help: &'static str| Setting { name, kind, help };
-    let mut all = vec![
-        setting("task", Kind::Word(&["classification", "regression"]), "What is predicted: a class, or real numbers"),
-        setting(
-            "subclasses",
-            text(SUBCLASSES, |t| Sizes::read(t).is_some(), true),
-            "Subclasses of each class: 3,2 or auto (greedy), compressive:5, all:5 to search; nothing is one each",
-        ),
-        setting(
-            "experts",
-            text(EXPERTS, |t| Sizes::read(t).is_some_and(|s| s.of_experts()), true),
-            "Experts behind a gate: 4, or auto:6 (greedy), all:6 to search; nothing is one",
-        ),
-        setting(
-            "gates",
-            Kind::Nested { form: GATES, admits: |v| GatesValue(v.clone()).read().is_some() },
-            "Tree of gates over experts, for example [\"expert\", [\"expert\", \"expert\"]]; nothing leaves it out",
-        ),
-        setting("inference", Kind::Word(&["vb", "gibbs", "map"]), "Variational Bayes, exact draws, or penalised maximum likelihood"),
-        setting("preset", Kind::Word(&["best", "paper"]), "Defaults of the others; paper is double, child, child, one ascent"),
-        setting("bound", Kind::Word(&["tilted", "double", "jj", "bohning"]), "Bound of the log-sum-exp; tilted is the tightest"),
-        setting("coding", Kind::Word(&["full", "logistic"]), "Weights of nodes with two children: two vectors, or one (with bound jj)"),
-        setting(
-            "covariance",
-            text(COVARIANCE, |t| CovarianceChoice::read(t).is_some(), false),
-            "Weights that may correlate: joint, child, diag, block:8, lowrank:10; auto goes by size",
-        ),
-        setting(
-            "precision",
-            Kind::Word(&["node", "child", "feature", "entry", "fixed"]),
-            "Weights of a node that share a learned prior precision: all, of a child, of a column, none; or fixed",
-        ),
-        setting("prior_precision", positive, "Prior precision of each weight where precision is fixed"),
-        setting("gate_precision", optional, "That of the weights of gates, where it is another"),
-        setting("a0", positive, "Shape of the Gamma prior of precisions"),
-        setting("b0", positive, "Rate of the Gamma prior of precisions"),
-        setting("bias_precision", optional, "Fixed prior precision of the bias; nothing treats it like any other input"),
-        setting("noise_shape", positive, "Regression: shape of the Gamma prior of noise precisions"),
-        setting("noise_rate", positive, "Regression: its rate, for outcomes of unit variance"),
-        setting("slope_shape", positive, "Regression: shape of the Gamma prior of the precision of slopes"),
-        setting("slope_rate", positive, "Regression: its rate"),
-        setting("slope_precision", optional, "Regression: precision of slopes if it is fixed; nothing learns it"),
-        setting("standardize", Kind::Switch, "Whether columns are centred and scaled first"),
-        setting(
-            "input_map",
-            text(InputMap::ALLOWED, |t| t.parse::<InputMap>().is_ok(), false),
-            "Features made of the inputs: none, polynomial:3, fourier:100, fourier:100:0.6",
-        ),
-        setting("class_weight", Kind::Word(&["none", "balanced"]), "Balanced lets every class count the same in all"),
-        setting("tol", positive, "The fit ends when a sweep raises the bound by less than this"),
-        setting("max_iter", Kind::Integer { least: 1, most: 100_000_000 }, "Most sweeps of an ascent"),
-        setting("map_penalty", positive, "Penalty of squared weights in the search for starts, and of inference map"),
-        setting("n_init", Kind::Integer { least: 1, most: 10_000 }, "Starts of each structure, run in parallel"),
-        setting("n_vb", Kind::Integer { least: 1, most: 10_000 }, "Ascents from the best starts"),
-        setting("anneal", Kind::Switch, "Whether ascents begin at a high temperature, from random starts"),
-        setting(
-            "criterion",
-            Kind::Word(&["elbo-sym", "elbo", "elbo-tight", "paper", "bic", "cv"]),
-            "What decides between structures; see the book",
-        ),
-        setting("generations", Kind::Integer { least: 1, most: 100 }, "Generations of compressive search"),
-        setting(
-            "relevance",
-            Kind::Number { above: 0.0, most: 1.0 },
-            "Compressive search drops subclasses with a smaller share of their class",
-        ),
-        setting("folds", Kind::Integer { least: 2, most: 1000 }, "Folds of criterion cv"),
-    ];
-    all.extend(SAMPLING);
-    all
-}
-
 impl Settings {
     /// Which settings others make meaningless.
     fn meaningless(&self) -> [Meaningless; 10] {
@@ -335,7 +207,7 @@ impl Settings {
         let fixed = self.precision == Precision::Fixed;
         [
             (gibbs, NOT_OF_GIBBS, "left out where `inference` is `gibbs`"),
-            (!gibbs, OF_GIBBS, "left out unless `inference` is `gibbs`"),
+            (!gibbs, SAMPLING, "left out unless `inference` is `gibbs`"),
             (self.inference == Inference::Map, NOT_OF_MAP, "left out where `inference` is `map`"),
             (fixed, &["a0", "b0"], "left out where `precision` is `fixed`"),
             (!fixed, &["prior_precision", "gate_precision"], "left out unless `precision` is `fixed`"),
@@ -351,8 +223,21 @@ impl Settings {
         ]
     }
 
+    /// Every choice of the publication that the models are from.
+    pub fn paper() -> Self {
+        let child = CovarianceChoice(Some(Covariance::Child));
+        Self { preset: Preset::Paper, bound: Bound::Double, covariance: child, precision: Precision::Child, n_vb: 1, ..Self::default() }
+    }
+
+    /// The model with these settings, if they are valid and go together.
+    pub fn validate(self) -> Result<SoftmaxModel> {
+        self.check_ranges()?;
+        self.check()?;
+        Ok(SoftmaxModel { settings: self })
+    }
+
     /// What another setting makes meaningless must not be given.
-    pub fn validate(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         let standard = Self::default();
         let refuse = |name: &str, value: String, allowed: &str| Err(Error::setting(name, value, allowed));
         refuse_meaningless(self, &self.meaningless())?;

@@ -1,7 +1,6 @@
 //! Data from the prior: standard normal columns, precisions and weights from the prior, paths and outcomes from the tree.
 
 use rand_distr::{Distribution, Gamma, StandardNormal};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::bound::tilted::softmax;
@@ -13,41 +12,17 @@ use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::Simulation;
 use crate::run::{Philox, Purpose, Stream, open01};
-use crate::{Error, Result};
+use crate::{Error, Result, settings};
 
-/// What to simulate.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Request {
-    columns: usize,
-    classes: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self { columns: 2, classes: 3 }
+settings! {
+    /// What to simulate.
+    pub(super) struct Request {
+        /// Number of feature columns.
+        columns: usize = 2, in whole(1, 5000);
+        /// Number of classes.
+        classes: usize = 3, in whole(2, 1000);
     }
 }
-
-/// Settings that say what data are like.
-pub(super) const READS: &[&str] = &[
-    "task",
-    "subclasses",
-    "experts",
-    "gates",
-    "coding",
-    "precision",
-    "prior_precision",
-    "gate_precision",
-    "a0",
-    "b0",
-    "bias_precision",
-    "noise_shape",
-    "noise_rate",
-    "slope_shape",
-    "slope_rate",
-    "slope_precision",
-];
 
 /// Everything a tree is made of.
 pub(super) struct Truth {

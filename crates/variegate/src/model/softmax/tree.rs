@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::special::ln_gamma;
+use crate::words;
 
-/// How the weights of a node make its logits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Coding {
-    /// One weight vector a child.
-    Full,
-    /// Two children and one weight vector: the logit of the second child is 0.
-    Logistic,
+words! {
+    /// How the weights of a node make its logits.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Coding {
+        /// One weight vector a child.
+        Full = "full",
+        /// Two children and one weight vector: the logit of the second child is 0.
+        Logistic = "logistic",
+    }
 }
 
 /// What hangs below a node.

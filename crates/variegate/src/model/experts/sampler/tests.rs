@@ -10,7 +10,7 @@ use super::super::hmc::Hmc;
 use super::super::hmc::tests::Alone;
 use super::super::mh::Mh;
 use super::super::point_prior::{PointPrior, Side, Size};
-use super::super::settings::{Hyper, Metric, Settings, table};
+use super::super::settings::{Hyper, Metric, Settings};
 use super::super::shape::Shape;
 use super::super::simulate;
 use super::*;
@@ -23,7 +23,7 @@ use crate::special::sigmoid;
 
 fn settings(pairs: &[(&str, Value)]) -> Settings {
     let given = pairs.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
-    crate::model::resolve("experts", &table(), &given).unwrap()
+    crate::model::resolve("experts", &given).unwrap()
 }
 
 /// Three experts under a prior, and other settings.

@@ -8,35 +8,22 @@ mod double;
 mod lanes;
 pub(super) mod tilted;
 
-use serde::{Deserialize, Serialize};
-
 use crate::special::lanes::{LANES, Lane};
+use crate::words;
 use double::lambda;
 use tilted::{Spread, softmax};
 
-/// Which bound, as users ask for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bound {
-    /// Tight for moderate variances; steps must be damped. See `tilted.rs`.
-    Tilted,
-    /// Loose by up to one nat a row; every step is an exact optimum. See `double.rs`.
-    Double,
-    /// Jaakkola and Jordan's quadratic bound, for nodes of two children; every step is an exact optimum.
-    Jj,
-    /// Böhning's fixed curvature: the cheapest sweep, and loose for large variances.
-    Bohning,
-}
-
-impl Bound {
-    /// The word users write.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Bound::Tilted => "tilted",
-            Bound::Double => "double",
-            Bound::Jj => "jj",
-            Bound::Bohning => "bohning",
-        }
+words! {
+    /// Which bound, as users ask for it.
+    pub enum Bound {
+        /// Tight for moderate variances; steps must be damped. See `tilted.rs`.
+        Tilted = "tilted",
+        /// Loose by up to one nat a row; every step is an exact optimum. See `double.rs`.
+        Double = "double",
+        /// Jaakkola and Jordan's quadratic bound, for nodes of two children; every step is an exact optimum.
+        Jj = "jj",
+        /// Böhning's fixed curvature: the cheapest sweep, and loose for large variances.
+        Bohning = "bohning",
     }
 }
 

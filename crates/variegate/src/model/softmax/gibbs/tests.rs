@@ -117,7 +117,7 @@ fn moments_of_one_expert_are_those_of_its_closed_form() {
 }
 
 fn subject(pairs: &[(&str, Value)], structure: Structure, outcome: Emission) -> Subject {
-    let settings: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &settings(pairs)).unwrap();
+    let settings: Settings = crate::model::resolve("softmax", &settings(pairs)).unwrap();
     Subject::new(&settings, &structure, outcome)
 }
 

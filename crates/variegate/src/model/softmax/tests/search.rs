@@ -78,7 +78,7 @@ fn compressive_search_visits_what_it_says() {
 fn irrelevant_subclasses_are_dropped() {
     let data = corners(40, 1.5);
     let map = settings(&[("subclasses", json!("compressive:3"))]);
-    let s: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &map).unwrap();
+    let s: Settings = crate::model::resolve("softmax", &map).unwrap();
     let p = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![20.0, 20.0]).unwrap();
     let mut finished: Vec<State> = (1..=3)
         .map(|size| {
@@ -227,7 +227,7 @@ fn regression_chooses_the_number_of_lines() {
 fn policies_are_read_from_settings() {
     let search = |pairs: &[(&str, Value)]| -> Search {
         let map = settings(pairs);
-        let s: Settings = crate::model::resolve("softmax", &super::super::settings::table(), &map).unwrap();
+        let s: Settings = crate::model::resolve("softmax", &map).unwrap();
         s.search(Emission::Classes(2)).unwrap()
     };
     assert!(matches!(search(&[]).policy, Policy::All(s) if s == [Structure::Subclasses(vec![1, 1])]));
