@@ -111,9 +111,9 @@ settings! {
         /// Exact draws (hmc is the fastest), variational Bayes, posterior regularisation, or penalised maximum likelihood.
         inference: Inference = Inference::Hmc, in word(Inference::WORDS), read by Check;
         /// Concentration of the experts' directions, how strongly they keep apart; nothing is half their dimension, 0 lets them be.
-        kappa: Option<f64> = None, in number_or_nothing(-f64::MIN_POSITIVE, MOST_KAPPA), read by Simulate;
+        kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate;
         /// Concentration of the gates' directions, how strongly they keep apart; nothing is half their dimension, 0 lets them be.
-        gate_kappa: Option<f64> = None, in number_or_nothing(-f64::MIN_POSITIVE, MOST_KAPPA), read by Simulate;
+        gate_kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate;
         /// Shape of the Gamma prior of the lengths of experts' weights.
         alpha1: f64 = 2.0, in positive(), read by Simulate;
         /// Rate of the Gamma prior of the lengths of experts' weights.

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Just below zero: as the excluded bound of numbers that may be zero.
+const BELOW_ZERO: f64 = -f64::MIN_POSITIVE;
+
 /// What a setting may be.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
@@ -64,8 +67,7 @@ impl Kind {
 
     /// A finite number of at least 0.
     pub fn not_negative() -> Self {
-        // just below zero, so that zero itself is allowed
-        Self::number(-f64::MIN_POSITIVE, f64::MAX)
+        Self::number(BELOW_ZERO, f64::MAX)
     }
 
     /// A number above one bound (excluded) up to another (included).
@@ -76,6 +78,11 @@ impl Kind {
     /// A finite number above 0, or nothing.
     pub fn positive_or_nothing() -> Self {
         Self::number_or_nothing(0.0, f64::MAX)
+    }
+
+    /// A number from 0 to a bound, or nothing.
+    pub fn not_negative_or_nothing(most: f64) -> Self {
+        Self::number_or_nothing(BELOW_ZERO, most)
     }
 
     /// A number above one bound up to another, or nothing.
@@ -124,7 +131,9 @@ impl Kind {
     pub fn allowed(&self) -> String {
         let range = |above: f64, most: f64| match (above, most) {
             (a, m) if m == f64::MAX && a == f64::MIN => "a finite number".to_string(),
+            (a, m) if m == f64::MAX && a == BELOW_ZERO => "a finite number of at least 0".to_string(),
             (a, m) if m == f64::MAX => format!("a finite number above {a}"),
+            (a, m) if a == BELOW_ZERO => format!("a number from 0 to {m}"),
             (a, m) => format!("a number above {a} and at most {m}"),
         };
         match *self {

@@ -109,7 +109,7 @@ settings! {
         task: Task = Task::Classification, in word(Task::WORDS), read by Simulate, Check;
         /// Subclasses of each class: 3,2 or auto (greedy), compressive:5, all:5 to search; nothing is one each.
         subclasses: Option<String> = None, in text_or_nothing(SUBCLASSES, |t| Sizes::read(t).is_some()), read by Simulate, Check;
-        /// Experts behind a gate: 4, or auto:6 (greedy), all:6 to search; nothing is one.
+        /// Experts behind a gate: 4, or auto:6 (greedy), all:6 to search; nothing has no gate, or searches up to 5 for regression.
         experts: Option<String> = None, in text_or_nothing(EXPERTS, |t| Sizes::read(t).is_some_and(|s| s.of_experts())),
             read by Simulate, Check;
         /// Tree of gates over experts, for example ["expert", ["expert", "expert"]]; nothing leaves it out.
