@@ -11,21 +11,18 @@ from sklearn.base import clone
 from variegate import (
     BayesianLogisticRegression,
     HierarchicalMixtureOfExpertsClassifier,
-    MixtureOfExpertsClassifier,
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
     SoftmaxClassifier,
 )
 
-# small enough that a fit takes milliseconds
+# small enough that a fit takes milliseconds; test_experts.py has experts that keep apart
 FEW = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
-# the path of the mixture of experts that is a tree of softmax nodes; test_experts.py has the others
-TREE = {"prior": "gaussian", "inference": "vb"}
 SMALL = [
     BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1),
     SoftmaxClassifier(random_state=1),
     MultimodalSoftmaxClassifier(subclasses="auto:2", **FEW),
-    MixtureOfExpertsClassifier(experts="2", **TREE, **FEW),
+    HierarchicalMixtureOfExpertsClassifier(experts="2", **FEW),
     HierarchicalMixtureOfExpertsClassifier(gates=["expert", ["expert", "expert"]], **FEW),
 ]
 REGRESSORS = [MixtureOfExpertsRegressor(experts="auto:2", **FEW)]

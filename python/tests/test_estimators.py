@@ -8,14 +8,15 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import REGRESSORS, SMALL
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import variegate
 from variegate import _core
+from variegate._base import FamilyEstimator
 
 RUN = ["random_state", "threads", "block_rows", "out", "progress"]
 SEARCH = {"n_init", "n_vb", "anneal", "criterion", "generations", "relevance", "folds"}
@@ -26,38 +27,50 @@ LEFT_OUT = {
     "BayesianLogisticRegression": set(),
     "SoftmaxClassifier": TREES | SEARCH | REAL | {"gate_precision"},
     "MultimodalSoftmaxClassifier": TREES - {"subclasses"} | REAL | {"gate_precision"},
-    "HierarchicalMixtureOfExpertsClassifier": TREES - {"gates"} | SEARCH - {"n_init", "n_vb", "anneal"} | REAL,
+    "HierarchicalMixtureOfExpertsClassifier": TREES - {"experts", "gates"} | {"generations", "relevance"} | REAL,
+    "MixtureOfExpertsClassifier": set(),
     "MixtureOfExpertsRegressor": TREES - {"experts", "gates"} | {"anneal", "generations", "relevance", "class_weight"},
+    "SharedFactorModel": set(),
+}
+# what a class has that its family has not
+OWN = {
+    "HierarchicalMixtureOfExpertsClassifier": {"prior": "gaussian"},
+    "MixtureOfExpertsClassifier": {"input_map": None, "class_weight": None},
 }
 # what is left open is None in Python, and classes that are about a structure begin with one
 OTHER_DEFAULTS = {
     "input_map": None,
     "class_weight": None,
-    "subclasses": "auto",
-    "experts": "auto:5",
-    ("HierarchicalMixtureOfExpertsClassifier", "gates"): (2, 2),
+    ("MultimodalSoftmaxClassifier", "subclasses"): "auto",
+    ("MixtureOfExpertsRegressor", "experts"): "auto:5",
 }
+ESTIMATORS = [e for e in vars(variegate).values() if isinstance(e, type) and issubclass(e, FamilyEstimator)]
 
 
-# it has the settings of two families: test_experts.py
-OF_ONE_FAMILY = [e for e in [*SMALL, *REGRESSORS] if type(e).__name__ in LEFT_OUT]
-
-
-@pytest.mark.parametrize("estimator", OF_ONE_FAMILY, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.__name__)
 def test_parameters_are_the_table_of_settings(estimator):
-    """Names, order and defaults of the constructor are those that Rust and the command line know."""
-    kind = type(estimator).__name__
+    """Names, order, defaults and texts of the constructor are those that Rust and the command line know."""
+    kind = estimator.__name__
+    own = OWN.get(kind, {})
     table = [s for s in _core.family_info(estimator._family)["settings"] if s["name"] not in LEFT_OUT[kind]]
-    parameters = inspect.signature(type(estimator)).parameters
-    assert [p for p in parameters if p != "prior"] == [s["name"] for s in table] + RUN
-    documentation = inspect.cleandoc(type(estimator).__doc__)
+    parameters = inspect.signature(estimator).parameters
+    assert [p for p in parameters if p not in own] == [s["name"] for s in table] + RUN
+    assert {name: parameters[name].default for name in own} == own
+    documentation = inspect.cleandoc(estimator.__doc__)
     for setting in table:
         name = setting["name"]
         default = OTHER_DEFAULTS.get((kind, name), OTHER_DEFAULTS.get(name, setting["default"]))
         assert parameters[name].default == default, name
-        assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", documentation, re.M), name
+        assert type(parameters[name].default) is type(default), name
+        [text] = re.findall(rf"^{name} : .*, default=.*\n((?:    .*\n)+)", documentation, re.M)
+        assert " ".join(text.split()).startswith(setting["help"].replace("nothing", "None") + "."), name
+    assert all(re.search(rf"^{name} : ", documentation, re.M) for name in [*own, *RUN])
     assert "{" not in documentation.replace('{"', "")  # nothing was left to fill in
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+
+
+def test_every_estimator_is_known_here():
+    assert {e.__name__ for e in ESTIMATORS} == set(LEFT_OUT)
 
 
 def test_same_seed_same_bits_on_any_number_of_threads(small, two_classes):
@@ -115,7 +128,9 @@ def test_sparse_rows_give_what_dense_rows_give(small, two_classes, form):
     else:
         S = sparse.csr_array(X) if form == "csr_array" else S.asformat(form)
     dense, small = clone(small).fit(X, y), small.fit(S, y)
-    if hasattr(small, "gates"):  # a search with many optima makes much of the last digit, and stops at a tolerance
+    if (
+        getattr(small, "gates", None) is not None
+    ):  # a search with many optima makes much of the last digit, and stops at a tolerance
         assert small.bound_ == pytest.approx(dense.bound_, abs=small.tol)
         np.testing.assert_allclose(small.predict_proba(S), dense.predict_proba(X), atol=0.01)
     else:

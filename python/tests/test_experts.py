@@ -1,21 +1,18 @@
-"""Mixtures of experts that keep apart: what the one estimator over two families promises."""
+"""Mixtures of experts that keep apart."""
 
-import inspect
 import pickle
-import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import FEW, TREE
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import PolynomialFeatures
 
-from variegate import MixtureOfExpertsClassifier, _core, load_run
+from variegate import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier, load_run
 
 SHORT = {"n_chains": 2, "n_warmup": 40, "n_draws": 60, "random_state": 1}
 ASCENT = {"n_init": 2, "max_iter": 300, "random_state": 1}
@@ -44,25 +41,6 @@ def crossed():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 3))
     return X, np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 1] < 0).astype(int)
-
-
-def test_parameters_are_those_of_both_tables():
-    parameters = inspect.signature(MixtureOfExpertsClassifier).parameters
-    experts = [s["name"] for s in _core.family_info("experts")["settings"]]
-    trees = [s["name"] for s in _core.family_info("softmax")["settings"]]
-    left_out = {"task", "preset", "subclasses", "gates", "generations", "relevance", "noise_shape", "noise_rate"}
-    left_out |= {"slope_shape", "slope_rate", "slope_precision"}
-    known = {*experts, *trees} - left_out
-    run = ["random_state", "threads", "block_rows", "out", "progress"]
-    assert set(parameters) == known | set(run)
-    assert list(parameters)[-5:] == run
-    documentation = inspect.cleandoc(MixtureOfExpertsClassifier.__doc__)
-    for name in known:
-        assert re.search(rf"^{name} : ", documentation, re.M), name
-        if name not in ("prior", "inference", "experts"):
-            assert parameters[name].default is None, name
-    assert "default=None (1000 or 600)" in documentation, "defaults that differ are both told"
-    assert "{" not in documentation.replace('{"', "")
 
 
 def test_every_way_finds_the_crossing(way, crossed):
@@ -130,12 +108,13 @@ def test_plain_coefficients_give_the_predictions(crossed):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"bound": "tilted"}, "`bound` is 'tilted'.*left out with prior 'mutual-angular' and inference 'hmc'"),
-        ({"n_vb": 1, "inference": "map"}, "`n_vb` is 1.*inference 'map'"),
+        ({"gate_bound": "bouchard"}, "`gate_bound` is bouchard.*left out unless `inference` is `vb` or `pr`"),
+        ({"n_draws": 10, "inference": "map"}, "`n_draws` is 10.*left out unless `inference` is `hmc`"),
+        ({"kappa": 1.0, "prior": "gaussian"}, "`kappa` is 1.*left out unless `prior` is mutual-angular"),
+        ({"l2": 2.0}, "`l2` is 2.*left out unless `inference` is `map`"),
         ({"class_weight": "heavy"}, "`class_weight` is heavy.*balanced"),
-        ({"input_map": "polynomial:2"}, "`input_map` is 'polynomial:2'.*left out"),
-        (TREE | {"kappa": 1.0}, "`kappa` is 1.0.*left out with prior 'gaussian' and inference 'vb'"),
-        (TREE | {"l2": 1.0}, "`l2` is 1.0.*left out"),
+        ({"class_weight": 3}, "`class_weight` is 3.*balanced"),
+        ({"input_map": "polynomial:2"}, "`input_map` is 'polynomial:2'.*a transformer or None"),
         ({"experts": "auto:5"}, "`experts` is auto:5.*whole number"),
         ({"experts": 0}, "`experts` is 0"),
         ({"prior": "laplace"}, "`prior` is laplace.*one of gaussian"),
@@ -151,21 +130,38 @@ def test_settings_of_another_way_are_refused(settings, words, crossed):
         MixtureOfExpertsClassifier(**settings).fit(*crossed)
 
 
-def test_the_tree_is_the_tree(crossed):
-    """Gaussian weights by variational Bayes are the softmax family, with its search."""
+@pytest.mark.parametrize("experts", [2, 3])
+def test_gaussian_weights_by_variational_bayes(experts, crossed, tmp_path):
+    """The family fits a tree of softmax nodes then: a bound and shares, no angles."""
     X, y = crossed
-    model = MixtureOfExpertsClassifier(experts="auto:3", **TREE, **FEW).fit(X, y)
-    assert model._model.family == "softmax"
-    assert model.structure_ == "2 experts"
+    settings = {"experts": experts, "prior": "gaussian", "n_init": 2, "max_iter": 100, "random_state": 1}
+    model = MixtureOfExpertsClassifier(inference="vb", out=tmp_path / "run", **settings).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert model.bound_ == model.elbo_trace_[-1]
+    assert model.shares_.sum() == pytest.approx(1)
     assert not hasattr(model, "angles_")
+    assert model.predict_proba_std(X).shape == (200, 2)
     S = model.shared_expert(X[:5])
-    R = model.responsibilities(X[:5])
-    np.testing.assert_allclose(S, R @ R.T)
+    assert S.shape == (5, 5)
+    assert ((S > 0) & (S <= 1 + 1e-9)).all()
+    # it is its own kind of run, whatever the posterior is
+    loaded = load_run(tmp_path / "run")
+    assert type(loaded) is MixtureOfExpertsClassifier
+    assert loaded.get_params() == {**model.get_params(), "out": None}
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     # another way leaves nothing of it behind
-    model.set_params(inference="hmc", experts=2, **(dict.fromkeys(FEW) | SHORT)).fit(X, y)
-    assert model._model.family == "experts"
-    assert not hasattr(model, "bound_")
+    model.set_params(inference="map", out=None).fit(X, y)
+    assert model.angles_.shape == (1, experts * (experts - 1) // 2)
     assert not hasattr(model, "shares_")
+
+
+def test_a_tree_of_softmax_nodes_is_another_estimator(crossed, tmp_path):
+    few = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
+    tree = HierarchicalMixtureOfExpertsClassifier(experts="auto:3", out=tmp_path / "run", **few).fit(*crossed)
+    assert tree.structure_ == "2 experts"
+    loaded = load_run(tmp_path / "run")
+    assert type(loaded) is HierarchicalMixtureOfExpertsClassifier
+    assert loaded.get_params() == {**tree.get_params(), "out": None}
 
 
 def test_one_expert_has_no_angles(crossed):
@@ -264,7 +260,7 @@ def test_grid_search_over_processes(crossed):
     X, y = crossed
     search = GridSearchCV(
         MixtureOfExpertsClassifier(inference="map", threads=1, **ASCENT),
-        {"experts": [1, 2], "diversity": [None, 5.0]},
+        {"experts": [1, 2], "diversity": [1.0, 5.0]},
         cv=2,
         scoring="neg_log_loss",
         n_jobs=2,

@@ -1,8 +1,6 @@
 """Factors that several sources share."""
 
-import inspect
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from variegate import SharedFactorModel, _core, load_run
+from variegate import SharedFactorModel, load_run
 from variegate._sources import as_array, distinct, encode, is_several, stack
 
 RUN = ["random_state", "threads", "block_rows", "out", "progress"]
@@ -97,17 +95,6 @@ def test_matrices_are_stacked():
         stack([a, b[:, :2]], None)
     with pytest.raises(ValueError, match="1 labels, but there are 2 matrices"):
         stack([a, b], ["x"])
-
-
-def test_parameters_are_the_table_of_settings():
-    table = _core.family_info("factors")["settings"]
-    parameters = inspect.signature(SharedFactorModel).parameters
-    assert list(parameters) == [s["name"] for s in table] + RUN
-    documentation = inspect.cleandoc(SharedFactorModel.__doc__)
-    for setting in table:
-        assert parameters[setting["name"]].default == setting["default"], setting["name"]
-        assert re.search(rf"^(\w+, )*{setting['name']}(, \w+)* : ", documentation, re.M), setting["name"]
-    assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
 
 
 def test_finds_what_is_shared(counts):

@@ -6,14 +6,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import FEW, TREE
+from conftest import FEW
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from variegate import (
     HierarchicalMixtureOfExpertsClassifier,
-    MixtureOfExpertsClassifier,
     MultimodalSoftmaxClassifier,
     SoftmaxClassifier,
     load_run,
@@ -21,7 +20,7 @@ from variegate import (
 
 ALL = [
     MultimodalSoftmaxClassifier(subclasses="auto:3", **FEW),
-    MixtureOfExpertsClassifier(experts="auto:3", **TREE, **FEW),
+    HierarchicalMixtureOfExpertsClassifier(experts="auto:3", **FEW),
     HierarchicalMixtureOfExpertsClassifier(gates=["expert", ["expert", "expert"]], **FEW),
 ]
 
@@ -94,7 +93,8 @@ def test_numbers_of_subclasses_in_any_form(two_parts, subclasses):
 def test_one_number_is_for_all_classes_and_for_experts(two_parts):
     X, y = two_parts
     assert MultimodalSoftmaxClassifier(subclasses=np.int64(2), **FEW).fit(X, y).structure_ == "[2,2]"
-    assert MixtureOfExpertsClassifier(experts=3, **TREE, **FEW).fit(X, y).structure_ == "3 experts"
+    assert HierarchicalMixtureOfExpertsClassifier(experts=3, **FEW).fit(X, y).structure_ == "3 experts"
+    assert HierarchicalMixtureOfExpertsClassifier(**FEW).fit(X, y).structure_ == "((e e) (e e))"
     for gates in ((2, 2), [2, [1, 1]], {"children": [2, 2], "coding": "logistic"}):
         model = HierarchicalMixtureOfExpertsClassifier(gates=gates, **FEW).fit(X, y)
         assert model.structure_ == "((e e) (e e))"
@@ -142,21 +142,28 @@ def test_probabilities_come_with_their_deviations(tree, two_parts):
 
 def test_penalised_maximum_likelihood(tree, two_parts):
     X, y = two_parts
-    if isinstance(tree, MixtureOfExpertsClassifier):
-        pytest.skip("maximised by a family of its own: test_experts.py")
     # settings of the variational fit are refused, not ignored
     with pytest.raises(ValueError, match="left out where `inference` is `map`"):
         tree.set_params(inference="map", max_iter=7).fit(X, y)
     standard = type(tree)().get_params()
     tree.set_params(**{name: standard[name] for name in ("tol", "max_iter", "n_vb") if name in standard})
-    if hasattr(tree, "criterion"):
-        tree.set_params(**{tree._structure: "2"})
+    searched = [name for name in ("subclasses", "experts") if getattr(tree, name, None) is not None]
+    tree.set_params(**dict.fromkeys(searched, "2"))
     tree.fit(X, y)
     assert tree.score(X, y) > 0.95
     assert (tree.predict_proba_std(X) == 0).all()
     tree.set_params(inference="guess")
     with pytest.raises(ValueError, match="`inference` is guess"):
         tree.fit(X, y)
+
+
+@pytest.mark.parametrize("structure", [{"experts": 3}, {"gates": [1, 2]}], ids=str)
+def test_rows_that_share_an_expert(structure, two_parts):
+    X, y = two_parts
+    model = HierarchicalMixtureOfExpertsClassifier(**structure, **FEW).fit(X, y)
+    S, R = model.shared_expert(X[:30]), model.responsibilities(X[:30])
+    experts = R if "experts" in structure else R.reshape(30, 3, 2).sum(axis=2)  # leaves are an expert and a class
+    np.testing.assert_allclose(S, experts @ experts.T, atol=1e-12)
 
 
 def test_draws_from_the_exact_posterior(two_parts):
@@ -200,11 +207,12 @@ def test_the_prior_of_trees_is_gaussian(two_parts):
         (MultimodalSoftmaxClassifier, {"subclasses": [0, 1]}, "`subclasses` is 0,1"),
         (MultimodalSoftmaxClassifier, {"subclasses": True}, "`subclasses` is true"),
         (MultimodalSoftmaxClassifier, {"subclasses": [[1]]}, "`subclasses` is"),
-        (MixtureOfExpertsClassifier, TREE | {"experts": "compressive:3"}, "`experts` is compressive:3"),
-        (MixtureOfExpertsClassifier, TREE | {"experts": 0}, "`experts` is 0"),
-        (MixtureOfExpertsClassifier, TREE | {"class_weight": "heavy"}, "`class_weight` is heavy.*balanced"),
-        (MixtureOfExpertsClassifier, TREE | {"input_map": "square"}, "`input_map` is square.*polynomial"),
-        (MixtureOfExpertsClassifier, TREE | {"covariance": "block:0"}, "`covariance` is block:0"),
+        (HierarchicalMixtureOfExpertsClassifier, {"experts": "compressive:3"}, "`experts` is compressive:3"),
+        (HierarchicalMixtureOfExpertsClassifier, {"experts": 0}, "`experts` is 0"),
+        (HierarchicalMixtureOfExpertsClassifier, {"class_weight": "heavy"}, "`class_weight` is heavy.*balanced"),
+        (HierarchicalMixtureOfExpertsClassifier, {"input_map": "square"}, "`input_map` is square.*polynomial"),
+        (HierarchicalMixtureOfExpertsClassifier, {"covariance": "block:0"}, "`covariance` is block:0"),
+        (HierarchicalMixtureOfExpertsClassifier, {"experts": 2, "gates": [2, 2]}, "`gates` is given.*where `experts`"),
         (HierarchicalMixtureOfExpertsClassifier, {"gates": []}, "`gates` is"),
         (HierarchicalMixtureOfExpertsClassifier, {"gates": ["leaf"]}, '`gates` is .*"expert"'),
         (HierarchicalMixtureOfExpertsClassifier, {"gates": {"subclasses": [1, 1, 1]}}, "2 numbers"),
@@ -287,9 +295,9 @@ def test_repeated_rows_have_the_objective_of_weights(two_parts):
     """Starts may lead elsewhere, but the best of many find the same maximum."""
     X, y = two_parts
     weights = np.random.default_rng(1).integers(0, 3, size=len(y))
-    settings = TREE | {"experts": 2, "n_init": 10, "n_vb": 3, "tol": 1e-6, "random_state": 1}
-    weighted = MixtureOfExpertsClassifier(**settings).fit(X, y, sample_weight=weights)
-    repeated = MixtureOfExpertsClassifier(**settings).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    settings = {"experts": 2, "n_init": 10, "n_vb": 3, "tol": 1e-6, "random_state": 1}
+    weighted = HierarchicalMixtureOfExpertsClassifier(**settings).fit(X, y, sample_weight=weights)
+    repeated = HierarchicalMixtureOfExpertsClassifier(**settings).fit(X.repeat(weights, axis=0), y.repeat(weights))
     assert weighted.bound_ == pytest.approx(repeated.bound_, abs=0.01)
 
 

@@ -16,46 +16,40 @@ _KINDS = {
     "nested": "list, dict or None",
 }
 
-# settings of a run, and those that Python takes in more forms than the table knows
-_OWN = {
-    "subclasses": (
-        "int, sequence of int, str or None",
-        "Subclasses of each class: one number for all classes, a number a class in the order of `classes_`, or "
-        '"auto", "auto:MOST" (greedy splits and deletions), "compressive:LARGEST" or "all:LARGEST" to search; None is '
-        "one each.",
-    ),
-    "experts": (
-        "int, str or None",
-        'Experts behind the gate: a number, or "auto", "auto:MOST" (greedy splits and deletions) or "all:MOST" to '
-        "search; None is one.",
-    ),
+# settings that Python takes in more forms than the table knows: their types, and what there is to add
+_FORMS = {
+    "subclasses": ("int, sequence of int, str or None", "A sequence has a number a class in the order of `classes_`."),
+    "experts": ("int, str or None", ""),
     "gates": (
         "sequence, dict or None",
-        'Tree of gates: a sequence is a gate whose items are "expert", a number of experts behind one more gate, a '
-        "sequence again, a dictionary with `children` (and `coding`), or a dictionary with `subclasses`, a number a "
-        "class. (2, 2) is a gate over two gates of two experts.",
+        "Items of a sequence may also be numbers of experts behind one more gate, dictionaries with `children` (and "
+        "`coding`), or a dictionary with `subclasses`, a number a class. (2, 2) is a gate over two gates of two "
+        "experts.",
     ),
     "input_map": (
         "str, transformer or None",
-        'Features made of the inputs: "polynomial:3", "fourier:100", "fourier:100:0.6", or any object with `fit` and '
-        "`transform`, which is cloned, fitted to the rows and kept as `input_map_`. None takes the columns as they "
-        "are.",
+        "Or any object with `fit` and `transform`, which is cloned, fitted to the rows and kept as `input_map_`. None "
+        "takes the columns as they are.",
     ),
     "class_weight": (
         '"balanced", dict or None',
-        'Weights of classes: "balanced" lets every class count the same in all; a dictionary gives the weight of each '
-        "class, by which those of its rows are multiplied.",
+        "A dictionary gives the weight of each class, by which those of its rows are multiplied.",
     ),
+}
+
+# settings of a run
+_RUN = {
     "random_state": ("int, RandomState or None", "Seed of every random number: of starts, of draws."),
     "threads": ("int or None", "Threads to use; None takes all there are. Results do not depend on it."),
     "block_rows": (
         "int or None",
-        "Rows that are worked on together; other values change the last digits. None chooses by the number of columns.",
+        "Rows that are worked on together; other values change the last digits of a bound, and draws. None chooses by "
+        "the number of columns.",
     ),
     "out": (
         "str, path or None",
-        "Folder that keeps the run while it goes on: traces and states, as the command line writes them. A fit that "
-        "was stopped goes on there if it is called again with the same data and settings; a finished one is read.",
+        "Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit "
+        "that was stopped goes on there if it is called again with the same data and settings; a finished one is read.",
     ),
     "progress": (
         'bool or "auto"',
@@ -104,33 +98,31 @@ def _shown(value):
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _entry(parameter, settings):
-    """One parameter; `settings` are those of this name, of each family that has it."""
-    if parameter.name in _OWN:
-        kind, text = _OWN[parameter.name]
-    elif not settings:  # the one prior of trees
-        kind, text = '{"gaussian"}', "Prior of the weights."
+def _entry(parameter, setting, own, more):
+    """One parameter, from its setting or from what Python has of its own."""
+    if setting is None:
+        kind, text = own[parameter.name]
     else:
-        kind = _setting_type(settings[0])
-        text = settings[0]["help"].replace("nothing", "None") + "."
-    default = _shown(parameter.default)
-    if parameter.default is None and settings and parameter.name not in ("input_map", "class_weight"):
-        # None stands for the default of each family
-        known = list(dict.fromkeys(_shown(s["default"]) for s in settings))
-        default += f" ({' or '.join(known)})" if known != ["None"] else ""
+        kind, forms = _setting_type(setting), ""
+        if parameter.name in _FORMS and setting["kind"] != "integer":  # the family experts has a plain number of them
+            kind, forms = _FORMS[parameter.name]
+        text = " ".join(
+            filter(None, [setting["help"].replace("nothing", "None") + ".", forms, more.get(parameter.name)])
+        )
     body = textwrap.fill(text, 116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-    return f"{parameter.name} : {kind}, default={default}\n{body}"
+    return f"{parameter.name} : {kind}, default={_shown(parameter.default)}\n{body}"
 
 
 def documented(cls):
-    """Fill in `{parameters}` and `{attributes}` in the docstring of an estimator."""
+    """Fill in `{parameters}` and `{attributes}` in the docstring of an estimator.
+
+    Parameters that are no settings of the family are in the class's `_own` (name to type and text); `_more` says what
+    the class adds to a setting.
+    """
     if cls.__doc__ is not None:  # python -OO
-        families = getattr(cls, "_tables", None) or (cls._family,)
-        table = {}
-        for family in families:
-            for setting in _core.family_info(family)["settings"]:
-                table.setdefault(setting["name"], []).append(setting)
+        table = {setting["name"]: setting for setting in _core.family_info(cls._family)["settings"]}
+        own = _RUN | getattr(cls, "_own", {})
         parameters = inspect.signature(cls).parameters.values()
-        text = "\n".join(_entry(p, table.get(p.name)) for p in parameters)
+        text = "\n".join(_entry(p, table.get(p.name), own, getattr(cls, "_more", {})) for p in parameters)
         cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text).replace("{attributes}", _ATTRIBUTES)
     return cls

@@ -3,13 +3,11 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from . import _core
 from ._documented import documented
-from ._inputs import lend, plain
+from ._inputs import lend
 from ._posterior import Posterior, log_joint_trace
-from ._trees import TreeClassifier, is_transformer
+from ._trees import ComponentClassifier, TreeClassifier, is_transformer
 
-_RUN = ("random_state", "threads", "block_rows", "out", "progress")
 # what a fit may leave behind: a second fit of another kind must not show it
 _FITTED = (
     "coef_",
@@ -29,8 +27,38 @@ _FITTED = (
 )
 
 
+class _ExpertsClassifier(ComponentClassifier):
+    """A classifier whose hidden components are experts."""
+
+    def shared_expert(self, X):
+        """Probability that two rows come from the same expert, averaged over the posterior.
+
+        It does not depend on how experts are labelled, so it says which rows belong together whatever the chains do.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_samples)
+            One number a pair of rows. Those on the diagonal are of two rows that look the same.
+        """
+        check_is_fitted(self)
+        return self._together(X)
+
+    def _together(self, X):
+        shares = self.responsibilities(X)
+        # leaves of a tree of gates are an expert and a class
+        experts = [name.partition(": ")[0] for name in self.component_names_]
+        _, place = np.unique(experts, return_inverse=True)
+        shares = shares @ np.eye(place.max() + 1)[place]
+        return shares @ shares.T
+
+
 @documented
-class MixtureOfExpertsClassifier(TreeClassifier):
+class MixtureOfExpertsClassifier(_ExpertsClassifier):
     """Mixture of experts that keep apart: a softmax gate chooses between linear classifiers, each for its own region.
 
     The gate gives each expert a probability in the columns x, and each expert its own class probabilities; which expert
@@ -39,11 +67,10 @@ class MixtureOfExpertsClassifier(TreeClassifier):
     of those before it (`prior="mutual-angular"`, the default, and "mutual-angular-1"), or a determinant
     ("determinantal"). With prior "gaussian" they are independent.
 
-    There are two ways to fit. With prior "gaussian" and inference "vb" it is the tree of softmax nodes by variational
-    Bayes, which can also choose the number of experts (`experts="auto:5"`); everything else is sampled ("hmc", "gibbs",
-    "mh"), approximated ("vb"), regularised ("pr") or maximised ("map") by a family of its own. Each way has settings of
-    its own: what is None takes the default of the way, in brackets below, and a setting that the way does not have is
-    refused.
+    The posterior is sampled ("hmc", "gibbs", "mh"), approximated ("vb"), regularised ("pr") or maximised ("map"). A
+    setting that the chosen prior or inference does not have is refused unless it is left at its default. With prior
+    "gaussian" and inference "vb" the fit is that of a tree of softmax nodes with the same prior;
+    `HierarchicalMixtureOfExpertsClassifier` has more settings for it, and chooses the number of experts.
 
     Parameters
     ----------
@@ -55,23 +82,26 @@ class MixtureOfExpertsClassifier(TreeClassifier):
         The classes.
     angles_ : ndarray of shape (n_draws, n_pairs)
         Angles between the weights of each pair of experts, in radians, ascending in each draw (of all chains, one after
-        the other), so that they do not depend on the labels of experts. Not of trees.
+        the other), so that they do not depend on the labels of experts. Not with prior
+        "gaussian" and inference "vb".
     gate_angles_ : ndarray of shape (n_draws, n_pairs)
         The same of the gates, against their mean.
     diversity_ : dict of str to dict
         How far apart `"experts"` and `"gates"` are: mean, smallest and variance of the angles and of the non-obtuse
-        angles, and the mutual angular regulariser, each with its posterior `mean`, `5%` and `95%`. Not of trees.
+        angles, and the mutual angular regulariser, each with its posterior `mean`, `5%` and `95%`.
+        Where there are `angles_`.
     coef_ : ndarray
         Where experts have labels (inference "vb", "pr" and "map"): coefficients of each expert, of shape (n_experts, 1,
         n_features) for two classes, as log-odds of the second, and (n_experts, n_classes - 1, n_features) in contrasts
-        for more. Of a tree, shape (n_experts + n_experts * n_classes, n_features): first those of the gate, each expert
-        against the mean of all, then those of each expert, each class against the mean of all.
+        for more. With prior "gaussian" and inference "vb", shape (n_experts + n_experts * n_classes, n_features): first
+        those of the gate, each expert against the mean of all, then those of each expert, each class against the mean
+        of all.
     intercept_ : ndarray
         The intercepts, in the same order.
     gate_coef_, gate_intercept_ : ndarray of shape (n_experts, n_features) and (n_experts,)
         Those of the gates, against their mean, where they are not part of `coef_`.
     coef_sd_, intercept_sd_ : ndarray
-        Posterior standard deviations, of trees.
+        Posterior standard deviations, with prior "gaussian" and inference "vb".
     posterior_ : Posterior
         The draws as arrays (chain, draw, ...), where `inference` is a sampler: `expert_coef`, `gate_coef`, `angles`,
         `log_joint`... Labels of experts mean nothing from draw to draw.
@@ -83,11 +113,9 @@ class MixtureOfExpertsClassifier(TreeClassifier):
     elbo_trace_ : ndarray of shape (n_iter_,)
         The same after every sweep of the ascent that was chosen.
     structure_ : str
-        The structure that was fitted or chosen.
-    selection_ : DataFrame or list of dict
-        The numbers of experts that were compared, where a tree was to choose one.
-    shares_ : ndarray of shape (n_experts,)
-        Share of the rows that each expert has, of trees.
+        The structure that was fitted.
+    shares_ : ndarray of shape (n_components,)
+        Share of the rows that each hidden component has, with prior "gaussian" and inference "vb".
     component_names_ : list of str
         Names of the experts.
     n_iter_ : int
@@ -101,14 +129,14 @@ class MixtureOfExpertsClassifier(TreeClassifier):
 
     See Also
     --------
-    HierarchicalMixtureOfExpertsClassifier : Experts behind a tree of gates.
+    HierarchicalMixtureOfExpertsClassifier : Independent experts behind one gate or a tree of gates; finds their number.
     MixtureOfExpertsRegressor : The same for real outcomes.
 
     Notes
     -----
     Methods of `predict_proba` are "average" (over the draws, the default) and "plug-in" (at the draw of highest
-    density, at the posterior mean, or at the maximum); of trees "probit", "mc" and "map", as those of
-    `SoftmaxClassifier`.
+    density, at the posterior mean, or at the maximum); with prior "gaussian" and inference "vb" they are "probit", "mc"
+    and "map", as those of `SoftmaxClassifier`.
 
     Examples
     --------
@@ -120,66 +148,62 @@ class MixtureOfExpertsClassifier(TreeClassifier):
     >>> model = MixtureOfExpertsClassifier(experts=2, inference="map", random_state=1).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
-    >>> tree = MixtureOfExpertsClassifier(prior="gaussian", inference="vb", experts="auto:3", random_state=1)
-    >>> tree.fit(X, y).structure_
+    >>> model.structure_
     '2 experts'
     """
 
-    _structure = "experts"
-    _tables = ("experts", "softmax")
+    _family = "experts"
+    # what Python does to rows and their weights before the family sees them
+    _own = {  # noqa: RUF012 — never changed
+        "input_map": (
+            "transformer or None",
+            "Any object with `fit` and `transform`: it is cloned, fitted to the rows and kept as `input_map_`. None "
+            "takes the columns as they are.",
+        ),
+        "class_weight": (
+            '"balanced", dict or None',
+            '"balanced" lets every class count the same in all; a dictionary gives the weight of each class, by which '
+            "those of its rows are multiplied.",
+        ),
+    }
 
     def __init__(
         self,
         *,
+        experts=5,
         prior="mutual-angular",
         inference="hmc",
-        experts=5,
         kappa=None,
         gate_kappa=None,
-        alpha1=None,
-        alpha2=None,
-        omega1=None,
-        omega2=None,
+        alpha1=2.0,
+        alpha2=0.5,
+        omega1=2.0,
+        omega2=0.5,
         tau=None,
-        tau0=None,
-        ell=None,
-        l2=None,
-        diversity=None,
-        gate_diversity=None,
-        gamma=None,
-        delta=None,
-        intercept=None,
-        scale=None,
-        hyper=None,
-        gate_bound=None,
+        tau0=5.0,
+        ell=0.7,
+        l2=1.0,
+        diversity=1.0,
+        gate_diversity=1.0,
+        gamma=1.0,
+        delta=0.01,
+        intercept="separate",
+        scale="auto",
+        hyper="fixed",
+        gate_bound="bohning",
         max_steps=None,
-        target_accept=None,
-        metric=None,
-        inner=None,
-        n_init=None,
-        max_iter=None,
+        target_accept=0.8,
+        metric="auto",
+        inner=3,
+        n_init=5,
+        max_iter=1000,
         tol=None,
-        n_chains=None,
-        n_warmup=None,
-        n_draws=None,
-        thin=None,
-        bound=None,
-        coding=None,
-        covariance=None,
-        precision=None,
-        prior_precision=None,
-        gate_precision=None,
-        a0=None,
-        b0=None,
-        bias_precision=None,
-        standardize=None,
+        n_chains=4,
+        n_warmup=500,
+        n_draws=1000,
+        thin=1,
         input_map=None,
         class_weight=None,
-        map_penalty=None,
-        n_vb=None,
-        anneal=None,
-        criterion=None,
-        folds=None,
         random_state=None,
         threads=None,
         block_rows=None,
@@ -188,45 +212,15 @@ class MixtureOfExpertsClassifier(TreeClassifier):
     ):
         self._store(locals())
 
-    @property
-    def _family(self):
-        """The family that is fitted."""
-        return "softmax" if self.prior == "gaussian" and self.inference == "vb" else "experts"
-
-    def _settings(self):
-        family = self._family
-        names = {s["name"] for s in _core.family_info(family)["settings"]}
-        given = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in _RUN and (value is not None or name == "experts")
-        }
-        if family == "softmax":
-            given.pop("prior")
-        else:  # these two need nothing of the family: rows are weighted and mapped before it sees them
-            given.pop("class_weight", None)
-            if is_transformer(self.input_map):
-                del given["input_map"]
-        for name, value in given.items():
-            if name not in names:
-                raise ValueError(
-                    f"`{name}` is {value!r}, but it must be left out with prior {self.prior!r} and inference "
-                    f"{self.inference!r}, which do not have it"
-                )
-        settings = {name: self._setting(name, value) for name, value in given.items()}
-        return settings | (self._fixed if family == "softmax" else {})
-
-    def _setting(self, name, value):
-        return super()._setting(name, value) if self._family == "softmax" else plain(value)
-
     def _map(self, X, y):
-        self._settings()  # what is refused is refused before a transformer is fitted
+        if self.input_map is not None and not is_transformer(self.input_map):
+            raise ValueError(f"`input_map` is {self.input_map!r}, but it must be a transformer or None")
         return super()._map(X, y)
 
     def _class_weights(self, codes, sample_weight):
-        if self._family == "softmax" or not isinstance(self.class_weight, str):
+        if self.class_weight is None or isinstance(self.class_weight, dict):
             return super()._class_weights(codes, sample_weight)
-        if self.class_weight != "balanced":
+        if not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
             raise ValueError(f'`class_weight` is {self.class_weight}, but it must be "balanced", a dictionary or None')
         rows = np.ones(len(codes)) if sample_weight is None else sample_weight
         totals = np.bincount(codes, weights=rows)
@@ -234,23 +228,12 @@ class MixtureOfExpertsClassifier(TreeClassifier):
 
     @classmethod
     def _reads(cls, family):
-        return family in cls._tables
+        # Gaussian weights by variational Bayes have the posterior of a tree
+        return family in ("experts", "softmax")
 
     @classmethod
     def _opens(cls, settings):
-        return "prior" in settings or super()._opens(settings)
-
-    @classmethod
-    def _from_settings(cls, settings):
-        family = "experts" if "prior" in settings else "softmax"
-        given = super()._from_settings(settings) | ({"prior": "gaussian"} if family == "softmax" else {})
-        if family == "softmax" and given["inference"] != "vb":
-            # trees by other means are the command line's: of their settings those are kept that mean the same here
-            return {name: given[name] for name in ("prior", "inference", "n_chains", "n_warmup", "n_draws", "thin")}
-        # what is as it would be anyway is left open, as its user left it
-        usual = {s["name"]: s["default"] for s in _core.family_info(family)["settings"]}
-        kept = ("prior", "inference", "experts")
-        return {name: value for name, value in given.items() if name in kept or settings[name] != usual[name]}
+        return "prior" in settings
 
     def _read(self):
         for name in _FITTED:
@@ -291,26 +274,8 @@ class MixtureOfExpertsClassifier(TreeClassifier):
                 sides.setdefault(side, {})[figure] = {key: row[key] for key in ("mean", "5%", "95%")}
         return sides
 
-    def shared_expert(self, X):
-        """Probability that two rows come from the same expert, averaged over the posterior.
-
-        It does not depend on how experts are labelled, so it says which rows belong together whatever the chains do.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_samples)
-            One number a pair of rows. Those on the diagonal are of two rows that look the same.
-        """
-        check_is_fitted(self)
-        if hasattr(self, "angles_"):
-            return self._model.together(lend(self._rows(X)))
-        shares = self.responsibilities(X)
-        return shares @ shares.T
+    def _together(self, X):
+        return self._model.together(lend(self._rows(X))) if hasattr(self, "angles_") else super()._together(X)
 
     def predict_proba_std(self, X):
         """Posterior standard deviation of the class probabilities.
@@ -333,8 +298,12 @@ class MixtureOfExpertsClassifier(TreeClassifier):
 
 
 @documented
-class HierarchicalMixtureOfExpertsClassifier(TreeClassifier):
-    """Experts behind a tree of gates: regions are divided into regions, and each has a softmax classifier.
+class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier):
+    """Experts behind gates: regions are divided into regions, and each has a softmax classifier.
+
+    One gate chooses between the experts (`experts=4`), or a tree of gates does (`gates`). How many experts one gate has
+    can be chosen from the data by the bound on the log evidence (`experts="auto:6"`). Weights are independent Gaussians
+    whose precisions are learned.
 
     Parameters
     ----------
@@ -355,12 +324,12 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier):
 
     See Also
     --------
-    MixtureOfExpertsClassifier : One gate, with as many experts as the data ask for.
+    MixtureOfExpertsClassifier : One gate over experts that keep apart, with exact draws.
 
     Notes
     -----
     Methods of `predict_proba` are "probit" (the default), "mc" and "map", as those of `SoftmaxClassifier`. Trees are
-    not searched for; fit several and compare their `bound_`, or `selection_`.
+    not searched for, only numbers of experts behind one gate; fit several trees and compare their `bound_`.
 
     Examples
     --------
@@ -369,6 +338,9 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 1] < 0)
+    >>> model = HierarchicalMixtureOfExpertsClassifier(experts="auto:3", n_init=4, random_state=1).fit(X, y)
+    >>> model.structure_
+    '2 experts'
     >>> tree = ["expert", ["expert", "expert"]]
     >>> model = HierarchicalMixtureOfExpertsClassifier(gates=tree, n_init=4, random_state=1).fit(X, y)
     >>> model.structure_
@@ -377,18 +349,29 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier):
     True
     """
 
-    _structure = "gates"
+    _structures = ("experts", "gates")
+    _own = {  # noqa: RUF012 — never changed
+        "prior": ('{"gaussian"}', "Prior of the weights; `MixtureOfExpertsClassifier` has others."),
+    }
+    _more = {  # noqa: RUF012 — never changed
+        "experts": "It takes the place of `gates`.",
+        "gates": "Where neither is given it is (2, 2).",
+    }
 
     def _settings(self):
         if self.prior != "gaussian":
             raise ValueError(f'`prior` is {self.prior!r}, but the only prior of trees of gates is "gaussian"')
-        return super()._settings()
+        settings = super()._settings()
+        if self.experts is None and self.gates is None:
+            settings["gates"] = [2, 2]
+        return settings
 
     def __init__(
         self,
         *,
         prior="gaussian",
-        gates=(2, 2),
+        experts=None,
+        gates=None,
         inference="vb",
         bound="tilted",
         coding="full",
@@ -408,6 +391,8 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier):
         n_init=10,
         n_vb=2,
         anneal=False,
+        criterion="elbo-sym",
+        folds=5,
         n_chains=4,
         n_warmup=500,
         n_draws=1000,

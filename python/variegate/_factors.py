@@ -7,6 +7,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from ._base import FamilyEstimator
+from ._documented import documented
 from ._inputs import count, lend, seed_of
 from ._posterior import Posterior, log_joint_trace
 from ._sources import as_array, distinct, encode, is_several, stack
@@ -39,6 +40,7 @@ class HeldOut:
         return -float(np.mean(self.ln_probability))
 
 
+@documented
 class SharedFactorModel(TransformerMixin, FamilyEstimator):
     """Factors that several data sources share: nonparametric hierarchical factor analysis.
 
@@ -50,59 +52,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
 
     Parameters
     ----------
-    likelihood : {"poisson", "gaussian"}, default="poisson"
-        Distribution of the data: counts or real numbers.
-    sampler : {"parallel", "rowslice", "slice"}, default="parallel"
-        How the posterior is sampled; all have the same posterior.
-    mass : float, default=1.0
-        Factors of a row that the prior expects, at most 100; with `learn_mass` the mean of its prior.
-    learn_mass : bool, default=False
-        Whether the mass is learned.
-    concentration_shape, concentration_rate : float, default=1.0
-        Gamma prior of each source's concentration: how closely it follows what the sources have in common.
-    atom_shape : float, default=0.3
-        Shape of the gamma prior of the entries of factors of counts; below 1 they are sparse. With `learn_shape` the
-        mean of its prior.
-    learn_shape : bool, default=True
-        Whether that shape is learned: text wants far sparser factors than most other counts.
-    weight_shape : float, default=1.0
-        Shape of the gamma prior of the weights of factors of counts.
-    scale_shape, scale_rate : float, default=1.0
-        Gamma prior of the rates of counts, or of the precisions of real numbers.
-    background_shape : float, default=1.0
-        Shape of the gamma prior of each source's background rate of counts.
-    background_rate : float or None, default=None
-        Rate of that prior; None is ten over the mean count.
-    center : bool, default=True
-        Whether the mean of each column in each source is taken off first, with likelihood "gaussian".
-    missing : bool, default=False
-        Whether entries may be missing (NaN), to be drawn with the rest, with likelihood "gaussian".
-    split_merge : int or None, default=None
-        Attempts to split or merge factors in a sweep; None makes 20 for counts and 60 for real numbers.
-    birth_rows : float or None, default=None
-        Rows that may bear or lose a factor of their own in a sweep, on average, with sampler "parallel"; None is 60 for
-        counts and 200 for real numbers.
-    max_factors : int or None, default=None
-        Most factors; None is four times the root of rows times columns, at most 2000.
-    n_chains : int, default=2
-        Independent chains.
-    n_warmup : int, default=200
-        Sweeps of each chain before its first draw.
-    n_draws : int, default=100
-        Draws kept of each chain.
-    thin : int, default=5
-        Sweeps for each draw that is kept.
-    random_state : int, RandomState or None, default=None
-        Seed of every random number.
-    threads : int or None, default=None
-        Threads to use; None takes all there are. Results do not depend on it.
-    block_rows : int or None, default=None
-        Rows that are worked on together; other values give other draws. None chooses by the number of columns.
-    out : str, path or None, default=None
-        Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit
-        that was stopped goes on there if it is called again with the same data and settings; a finished one is read.
-    progress : bool or "auto", default="auto"
-        Whether tqdm draws a progress bar; "auto" does so in a terminal or a notebook.
+    {parameters}
 
     Attributes
     ----------

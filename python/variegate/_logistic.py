@@ -1,9 +1,11 @@
 """Bayesian logistic regression."""
 
 from ._base import FamilyClassifier
+from ._documented import documented
 from ._posterior import Posterior, log_joint_trace
 
 
+@documented
 class BayesianLogisticRegression(FamilyClassifier):
     """Logistic regression of two classes with exact posterior draws by Polya-Gamma Gibbs sampling.
 
@@ -13,33 +15,7 @@ class BayesianLogisticRegression(FamilyClassifier):
 
     Parameters
     ----------
-    prior_precision : float, default=1.0
-        Prior precision of each weight, on the scale of the standardised columns.
-    bias_precision : float or None, default=0.1
-        Prior precision of the bias; None gives it that of the weights.
-    fit_intercept : bool, default=True
-        Whether there is a bias.
-    standardize : bool, default=True
-        Whether columns are centred and scaled to unit variance first. Sparse data stay sparse.
-    n_chains : int, default=4
-        Independent chains.
-    n_warmup : int, default=500
-        Sweeps of each chain before its first draw.
-    n_draws : int, default=1000
-        Draws kept of each chain.
-    thin : int, default=1
-        Sweeps for each draw that is kept.
-    random_state : int, RandomState or None, default=None
-        Seed of every random number.
-    threads : int or None, default=None
-        Threads to use; None takes all there are.
-    block_rows : int or None, default=None
-        Rows that are worked on together; other values give other draws. None chooses by the number of columns.
-    out : str, path or None, default=None
-        Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit
-        that was stopped goes on there if it is called again with the same data and settings; a finished one is read.
-    progress : bool or "auto", default="auto"
-        Whether tqdm draws a progress bar; "auto" does so in a terminal or a notebook.
+    {parameters}
 
     Attributes
     ----------
@@ -100,19 +76,7 @@ class BayesianLogisticRegression(FamilyClassifier):
         out=None,
         progress="auto",
     ):
-        self.prior_precision = prior_precision
-        self.bias_precision = bias_precision
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
-        self.thin = thin
-        self.random_state = random_state
-        self.threads = threads
-        self.block_rows = block_rows
-        self.out = out
-        self.progress = progress
+        self._store(locals())
 
     def _check_classes(self):
         if len(self.classes_) > 2:

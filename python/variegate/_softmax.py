@@ -110,7 +110,7 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
     See Also
     --------
     SoftmaxClassifier : One part a class.
-    MixtureOfExpertsClassifier : A gate chooses between softmax classifiers.
+    HierarchicalMixtureOfExpertsClassifier : Gates choose between softmax classifiers.
 
     Notes
     -----
@@ -132,7 +132,7 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
     (200, 3)
     """
 
-    _structure = "subclasses"
+    _structures = ("subclasses",)
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the estimators over trees of softmax nodes share."""
+"""What the estimators with hidden components share, and those over trees of softmax nodes among them."""
 
 import numpy as np
 from sklearn.base import clone
@@ -15,34 +15,8 @@ def is_transformer(value):
     return hasattr(value, "fit") and hasattr(value, "transform") and not isinstance(value, type)
 
 
-class TreeEstimator(FamilyEstimator):
-    """An estimator of the family `softmax`: settings in their Python forms, input maps, components, selection.
-
-    `_structure` names the setting that says which tree is fitted, if there is one.
-    """
-
-    _family = "softmax"
-    _fixed = {"task": "classification"}  # noqa: RUF012 — never changed
-    _structure = None
-
-    def _setting(self, name, value):
-        if name in ("subclasses", "experts"):
-            return sizes(value)
-        if name == "input_map" and (value is None or is_transformer(value)):
-            return "none"
-        if name == "class_weight" and (value is None or isinstance(value, dict)):
-            return "none"
-        return super()._setting(name, value)
-
-    @classmethod
-    def _from_settings(cls, settings):
-        given = super()._from_settings(settings)
-        nothing = {name: None for name in ("input_map", "class_weight") if given.get(name) == "none"}
-        return given | nothing
-
-    @classmethod
-    def _opens(cls, settings):
-        return super()._opens(settings) and (cls._structure is None or settings[cls._structure] is not None)
+class ComponentEstimator(FamilyEstimator):
+    """An estimator with hidden components: input maps, components, selection."""
 
     def _map(self, X, y):
         columns = list(getattr(self, "feature_names_in_", []))
@@ -127,8 +101,8 @@ class TreeEstimator(FamilyEstimator):
         return self._model.responsibilities(lend(X), None if y is None else self._target(y, X.shape[0]))[1]
 
 
-class TreeClassifier(TreeEstimator, FamilyClassifier):
-    """A classifier of the family `softmax`."""
+class ComponentClassifier(ComponentEstimator, FamilyClassifier):
+    """A classifier with hidden components."""
 
     def _class_weights(self, codes, sample_weight):
         if not isinstance(self.class_weight, dict):
@@ -167,3 +141,38 @@ class TreeClassifier(TreeEstimator, FamilyClassifier):
         """
         X = self._rows(X)
         return self._model.predict(lend(X), "mc" if "mc" in self._model.methods else "")[1]
+
+
+class TreeEstimator(ComponentEstimator):
+    """An estimator of the family `softmax`: settings in their Python forms.
+
+    `_structures` names the settings that say which tree is fitted, if there are any.
+    """
+
+    _family = "softmax"
+    _fixed = {"task": "classification"}  # noqa: RUF012 — never changed
+    _structures = ()
+
+    def _setting(self, name, value):
+        if name in ("subclasses", "experts"):
+            return sizes(value)
+        if name == "input_map" and (value is None or is_transformer(value)):
+            return "none"
+        if name == "class_weight" and (value is None or isinstance(value, dict)):
+            return "none"
+        return super()._setting(name, value)
+
+    @classmethod
+    def _from_settings(cls, settings):
+        given = super()._from_settings(settings)
+        nothing = {name: None for name in ("input_map", "class_weight") if given.get(name) == "none"}
+        return given | nothing
+
+    @classmethod
+    def _opens(cls, settings):
+        structured = not cls._structures or any(settings[name] is not None for name in cls._structures)
+        return super()._opens(settings) and structured
+
+
+class TreeClassifier(TreeEstimator, ComponentClassifier):
+    """A classifier of the family `softmax`."""
