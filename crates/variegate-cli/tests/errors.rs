@@ -30,7 +30,7 @@ fn bad_calls_are_usage_errors() {
         ("fit logistic d.csv --delimiter ab", &["--delimiter", "one character"]),
         ("simulate logistic --rows 0", &["--rows"]),
         ("simulate logistic --draws 5", &["--draws"]),
-        ("check logistic --prior-precision 2", &["--prior-precision"]),
+        ("check logistic --draws 5", &["--draws"]),
         ("simulate factors --learn-shape false", &["--learn-shape"]),
         ("simulate logistic --columns 0", &["--columns", "a whole number from 1"]),
         ("models nothing", &["nothing", "choose one of"]),

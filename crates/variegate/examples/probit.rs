@@ -14,7 +14,8 @@ use variegate::answer::{
     Answers, ClassProbabilities, Dim, DrawTable, KeptDraws, NamedArray, Origin, Posterior, PredictClasses, Summary, check_prediction_rows,
     choose_method, for_panels,
 };
-use variegate::check::{CheckReport, Checkable, Effort, Installed, Progress, check};
+use variegate::check::generative::normal_features;
+use variegate::check::{CheckReport, Checkable, Effort, Generative, Installed, Progress, check};
 use variegate::data::design::PanelScratch;
 use variegate::data::{Classes, Dataset, Design, Matrix, Needs, Questions, Scaling, Survey, Target, TargetKind};
 use variegate::dist::TruncatedNormal;
@@ -140,7 +141,7 @@ settings! {
     /// Settings of a fit.
     struct Settings {
         /// Prior precision of each weight.
-        prior_precision: f64 = 1.0, in positive(), read by Simulate;
+        prior_precision: f64 = 1.0, in positive(), read by Simulate, Check;
         sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
     }
 }
@@ -149,6 +150,11 @@ impl Settings {
     fn validate(self) -> Result<ProbitModel> {
         self.check_ranges()?;
         Ok(ProbitModel { settings: self })
+    }
+
+    /// The sampler: for a fit, for `simulate` and for the checks.
+    fn program(&self, design: Design) -> Gibbs {
+        Gibbs { design, precision: self.prior_precision }
     }
 }
 
@@ -230,10 +236,12 @@ impl Model for ProbitModel {
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
         let request: Request = resolve("simulate probit", request)?;
-        let stream = Stream::new(seed, 0, Purpose::Simulate);
-        let mut rng = stream.item(0).rng();
-        let weights = prior_weights(request.columns + 1, self.settings.prior_precision, &mut rng);
-        let data = simulate_rows(&weights, rows, &mut stream.item(1).rng());
+        let mut rng = Stream::new(seed, 0, Purpose::Simulate).rng();
+        let model = self.settings.program(Design::identity(request.columns, true));
+        let weights = model.prior(&mut rng)?;
+        let x = normal_features(rows, request.columns, &mut rng);
+        let mut data = model.data(&weights, &x, &mut rng)?;
+        data.columns = (1..=request.columns).map(|j| format!("x{j}")).collect();
         let mut truth = Map::new();
         truth.insert("coefficients".into(), json!(&weights[..request.columns]));
         truth.insert("intercept".into(), json!(weights[request.columns]));
@@ -241,7 +249,7 @@ impl Model for ProbitModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
-        check(&Subject, effort, seed, progress)
+        check(&self.settings.program(Design::identity(2, true)), effort, seed, progress)
     }
 }
 
@@ -253,34 +261,10 @@ settings! {
     }
 }
 
-fn prior_weights(dim: usize, precision: f64, rng: &mut Philox) -> Vec<f64> {
-    (0..dim)
-        .map(|_| {
-            let z: f64 = StandardNormal.sample(rng);
-            z / precision.sqrt()
-        })
-        .collect()
-}
-
-/// Standard normal columns and labels from the model; the last weight is the bias.
-fn simulate_rows(weights: &[f64], rows: usize, rng: &mut Philox) -> Dataset<'static> {
-    let cols = weights.len() - 1;
-    let (mut values, mut codes) = (Vec::with_capacity(rows * cols), Vec::with_capacity(rows));
-    for _ in 0..rows {
-        let row: Vec<f64> = (0..cols).map(|_| StandardNormal.sample(rng)).collect();
-        codes.push((open01(rng) < norm_cdf(weights[cols] + dot(&row, &weights[..cols]))) as u32);
-        values.extend(row);
-    }
-    let names = vec!["no".to_string(), "yes".to_string()];
-    let mut data = Dataset::new(Matrix::dense(rows, cols, values)).with_target(Target::Classes(Classes { codes, names }));
-    data.columns = (0..cols).map(|j| format!("x{}", j + 1)).collect();
-    data
-}
-
 impl ProbitModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = &self.settings;
-        let program = Gibbs { design: schema.design.clone(), precision: s.prior_precision };
+        let program = s.program(schema.design.clone());
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
         let sealed = state::seal(SCHEMA, &schema)?;
         let read = move |chains: &[Piece]| {
@@ -369,32 +353,49 @@ impl Posterior for ProbitPosterior {
     }
 }
 
-// ----------------------------------------------------------------------------------------------------------- the check
+// ------------------------------------------------------------------------------------------ the distribution and the check
 
-/// The joint distribution of weights and labels of eight rows, for the checks of samplers.
-struct Subject;
-
-impl Checkable for Subject {
-    type Program = Gibbs;
+/// Weights from the prior, labels given them and the columns; the last weight is the bias. Columns are taken as they are.
+impl Generative for Gibbs {
     type Unknowns = Vec<f64>;
+    type Given = Matrix<'static>;
 
     fn prior(&self, rng: &mut Philox) -> Result<Vec<f64>> {
-        Ok(prior_weights(3, 1.0, rng))
+        let sd = self.precision.sqrt().recip();
+        Ok((0..self.design.dim()).map(|_| StandardNormal.sample(rng)).map(|z: f64| sd * z).collect())
     }
 
-    fn simulate(&self, weights: &Vec<f64>, rng: &mut Philox) -> Result<Dataset<'static>> {
-        Ok(simulate_rows(weights, 8, rng))
+    fn data(&self, weights: &Vec<f64>, x: &Matrix<'static>, rng: &mut Philox) -> Result<Dataset<'static>> {
+        let cols = x.cols();
+        let eta = |row: &[f64]| weights[cols] + dot(row, &weights[..cols]);
+        let codes = x.to_dense().chunks_exact(cols).map(|row| u32::from(open01(rng) < norm_cdf(eta(row)))).collect();
+        let names = vec!["no".to_string(), "yes".to_string()];
+        Ok(Dataset::new(x.clone()).with_target(Target::Classes(Classes { codes, names })))
+    }
+}
+
+impl Checkable for Gibbs {
+    type Program = Self;
+    type Model = Self;
+
+    fn model(&self) -> &Self {
+        self
     }
 
-    fn program(&self, _: &Dataset<'_>) -> Result<Gibbs> {
-        Ok(Gibbs { design: Design::identity(2, true), precision: 1.0 })
+    fn program(&self) -> &Self {
+        self
     }
 
-    fn install(&self, _: &Gibbs, weights: Vec<f64>, _: &[Block<'_>]) -> Result<Installed<Gibbs>> {
+    /// Eight rows.
+    fn given(&self, rng: &mut Philox) -> Matrix<'static> {
+        normal_features(8, self.design.raw_cols, rng)
+    }
+
+    fn install(&self, weights: Vec<f64>, _: &[Block<'_>]) -> Result<Installed<Self>> {
         Ok(Installed { global: State { visited: weights.clone(), weights, log_joint: f64::NAN }, locals: None })
     }
 
-    fn recover(&self, _: &Gibbs, state: &State, _: &[()]) -> Result<Vec<f64>> {
+    fn recover(&self, state: &State, _: &[()]) -> Result<Vec<f64>> {
         Ok(state.weights.clone())
     }
 
@@ -461,8 +462,9 @@ mod tests {
 
     /// False-alarm rate: that of the three reports, stated in each.
     #[test]
-    fn the_sampler_keeps_the_joint_law() {
-        for report in check(&Subject, &Effort::quick(), 3, &mut |_| {}).unwrap() {
+    fn the_sampler_keeps_the_joint_distribution() {
+        let model = Probit.configure(&Map::new()).unwrap();
+        for report in model.check(&Effort::quick(), 3, &mut |_| {}).unwrap() {
             assert!(report.passed, "{report}");
         }
     }

@@ -13,7 +13,8 @@ use crate::{options, output};
 
 pub fn command() -> Command {
     let command = Command::new("check").about("Test that a model's inference does what it claims").after_help(
-        "Examples:\n  variegate check MODEL --quick\n  variegate check MODEL --seed 2 --json\n\nExit code 1 if a check fails. A right \
+        "Examples:\n  variegate check MODEL --quick\n  variegate check MODEL --seed 2 --json\n\nWhat is checked is the program that a fit \
+         with the same settings would run. Exit code 1 if a check fails. A right \
          program fails a check only with the stated false-alarm rate: repeat with another --seed before believing it.",
     );
     options::families(command, |family, command| {

@@ -106,7 +106,7 @@ fn posterior<S: Checkable>(
             advance(program, &mut global, &mut rows, seed, group, sweep, sweep <= warm_up)?;
             if sweep > warm_up && (sweep - warm_up).is_multiple_of(thin) {
                 let mut row = Vec::new();
-                evaluate(subject, &subject.recover(program, &global, &rows.locals)?, &data, width, &mut row)?;
+                evaluate(subject, &subject.recover(&global, &rows.locals)?, &data, width, &mut row)?;
                 values.push(row);
             }
         }
@@ -133,7 +133,7 @@ fn thinning<S: Checkable>(subject: &S, settings: &CalibrationSettings, seed: u64
     if thin > settings.max_thin {
         return Err(Error::Unfit(format!(
             "simulation-based calibration of {} needs one draw in {thin} sweeps, but at most {} are allowed: raise `max_thin`, or \
-             choose priors and data under which the sampler mixes faster",
+             choose stronger priors or fewer components, under which the sampler forgets faster",
             subject.title(),
             settings.max_thin
         )));

@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::generative::Generative;
 use super::moments::Moments;
 use super::report::{CheckReport, Comparison, z_score};
 use super::subject::{Checkable, Role, evaluate, exact, one_sweep, rng};
@@ -72,9 +73,9 @@ pub fn joint_distribution<S: Checkable>(
         let group = CHAINS + chain as u32;
         let mut moments = Moments::new(width);
         let mut values = Vec::new();
-        let mut unknowns = subject.prior(&mut rng(seed, group, 0, Role::Prior))?;
+        let mut unknowns = subject.model().prior(&mut rng(seed, group, 0, Role::Prior))?;
         for step in 0..settings.steps {
-            let data = subject.simulate(&unknowns, &mut rng(seed, group, step, Role::Data))?;
+            let data = subject.tiny_data(&unknowns, &mut rng(seed, group, step, Role::Data))?;
             unknowns = one_sweep(subject, unknowns, &data, seed, group, step)?;
             evaluate(subject, &unknowns, &data, width, &mut values)?;
             moments.add(&values);

@@ -5,13 +5,16 @@
 //! | [`invariance`] | exact draws in, one step, the same distribution out? The sharpest question |
 //! | [`joint`] | does a chain that alternates data and sweeps keep to the prior? Sees what only shows after many sweeps |
 //! | [`mod@calibration`] | is the truth ranked uniformly among the draws? Tests the whole way from start and warm-up to draws |
+//! | [`generative`] | the joint distribution of a model, for the checks and for `simulate` |
 //! | [`suite`] | all of them on one subject, quick or thorough |
 //! | [`report`] | what they hand back: named comparisons, each with its verdict in words |
 //!
-//! To be checked, a sampler needs a [`Checkable`]: a small implementation that knows how to draw its unknowns from the prior,
-//! how to draw data given them, how both get into and out of the program, and which functions of them to compare.
+//! To be checked, a sampler needs two small implementations: [`Generative`], which draws unknowns from the prior and data given them
+//! (`simulate` draws from it too), and [`Checkable`], which says how unknowns get into and out of the program, and which functions of
+//! them to compare.
 
 pub mod calibration;
+pub mod generative;
 pub mod invariance;
 pub mod joint;
 mod moments;
@@ -24,8 +27,9 @@ mod tail;
 mod tests;
 
 pub use calibration::{CalibrationSettings, calibration};
+pub use generative::Generative;
 pub use invariance::{InvarianceSettings, one_step_invariance, sweep_invariance};
 pub use joint::{JointSettings, joint_distribution};
 pub use report::{CheckReport, Comparison};
-pub use subject::{Checkable, Installed};
-pub use suite::{Effort, Progress, check};
+pub use subject::{Checkable, Installed, UnknownsOf};
+pub use suite::{Effort, Progress, check, check_ranked};

@@ -2,6 +2,7 @@
 
 use rand::Rng;
 
+use super::generative::Generative;
 use crate::data::Dataset;
 use crate::run::{Block, Philox, Program, Purpose, Rows, Shape, Stream, Threads, Tick, blocks};
 use crate::{Error, Result};
@@ -10,14 +11,14 @@ use crate::{Error, Result};
 ///
 /// The unknowns must hold everything that a sweep conditions on. A sweep that begins by drawing its row-level latents afresh
 /// (given parameters and data) needs the parameters only; one that begins by reading latents from the last sweep needs them too:
-/// they are then part of the unknowns, drawn in [`prior`](Self::prior), conditioned on in [`simulate`](Self::simulate), and
-/// put into the locals by [`install`](Self::install). Keep the data tiny (5 to 20 rows): errors show best where the prior matters.
-/// Choose priors with enough finite moments for the test functions.
+/// they are then part of the unknowns, drawn from the prior, conditioned on by the data, and put into the locals by
+/// [`install`](Self::install). Keep the data tiny (5 to 20 rows): errors show best where the prior matters. Choose test functions that have
+/// moments under every prior that may be set: bounded ones, or logarithms, of what has long tails.
 pub trait Checkable: Send + Sync {
     /// The sampler.
     type Program: Program;
-    /// Parameters, and latents where the sweep conditions on them.
-    type Unknowns: Send;
+    /// The joint distribution.
+    type Model: Generative;
 
     /// What is checked, as reports name it.
     fn title(&self) -> String {
@@ -29,33 +30,46 @@ pub trait Checkable: Send + Sync {
         4
     }
 
-    /// A draw from the prior.
-    fn prior(&self, rng: &mut Philox) -> Result<Self::Unknowns>;
+    /// The joint distribution: the one that `simulate` draws from too.
+    fn model(&self) -> &Self::Model;
 
-    /// Data given the unknowns; also the features, where they are part of the model or may vary from draw to draw.
-    fn simulate(&self, unknowns: &Self::Unknowns, rng: &mut Philox) -> Result<Dataset<'static>>;
+    /// The program, made by what makes it for a fit.
+    fn program(&self) -> &Self::Program;
 
-    /// The program for these data.
-    fn program(&self, data: &Dataset<'_>) -> Result<Self::Program>;
+    /// What tiny data are drawn given: features that may vary from draw to draw.
+    fn given(&self, rng: &mut Philox) -> <Self::Model as Generative>::Given;
+
+    /// Data as the program gets them; as they were drawn, unless rows are to be gathered.
+    fn arrange(&self, data: Dataset<'static>) -> Dataset<'static> {
+        data
+    }
 
     /// A state of the program that holds exactly these unknowns.
-    fn install(&self, program: &Self::Program, unknowns: Self::Unknowns, blocks: &[Block<'_>]) -> Result<Installed<Self::Program>>;
+    fn install(&self, unknowns: UnknownsOf<Self>, blocks: &[Block<'_>]) -> Result<Installed<Self::Program>>;
 
     /// The unknowns that a state holds.
     fn recover(
         &self,
-        program: &Self::Program,
         global: &<Self::Program as Program>::Global,
         locals: &[<Self::Program as Program>::Local],
-    ) -> Result<Self::Unknowns>;
+    ) -> Result<UnknownsOf<Self>>;
 
     /// Names of the test functions.
     fn names(&self) -> Vec<String>;
 
     /// Appends the values of the test functions, in the order of their names. Functions of unknowns and data together (the log
     /// likelihood above all) find errors that functions of the unknowns alone do not.
-    fn functions(&self, unknowns: &Self::Unknowns, data: &Dataset<'_>, out: &mut Vec<f64>);
+    fn functions(&self, unknowns: &UnknownsOf<Self>, data: &Dataset<'_>, out: &mut Vec<f64>);
+
+    /// Tiny data given the unknowns.
+    fn tiny_data(&self, unknowns: &UnknownsOf<Self>, rng: &mut Philox) -> Result<Dataset<'static>> {
+        let given = self.given(rng);
+        Ok(self.arrange(self.model().data(unknowns, &given, rng)?))
+    }
 }
+
+/// The unknowns of a subject.
+pub type UnknownsOf<S> = <<S as Checkable>::Model as Generative>::Unknowns;
 
 /// The state of a program between two sweeps.
 pub struct Installed<P: Program> {
@@ -68,7 +82,7 @@ pub struct Installed<P: Program> {
 /// Values of the test functions; an error if there are not as many as names.
 pub(super) fn evaluate<S: Checkable>(
     subject: &S,
-    unknowns: &S::Unknowns,
+    unknowns: &UnknownsOf<S>,
     data: &Dataset<'_>,
     expected: usize,
     out: &mut Vec<f64>,
@@ -97,9 +111,9 @@ pub(super) fn rng(seed: u64, group: u32, index: u64, role: Role) -> Philox {
 }
 
 /// An exact draw from the joint distribution.
-pub(super) fn exact<S: Checkable>(subject: &S, seed: u64, group: u32, index: u64) -> Result<(S::Unknowns, Dataset<'static>)> {
-    let unknowns = subject.prior(&mut rng(seed, group, index, Role::Prior))?;
-    let data = subject.simulate(&unknowns, &mut rng(seed, group, index, Role::Data))?;
+pub(super) fn exact<S: Checkable>(subject: &S, seed: u64, group: u32, index: u64) -> Result<(UnknownsOf<S>, Dataset<'static>)> {
+    let unknowns = subject.model().prior(&mut rng(seed, group, index, Role::Prior))?;
+    let data = subject.tiny_data(&unknowns, &mut rng(seed, group, index, Role::Data))?;
     Ok((unknowns, data))
 }
 
@@ -109,30 +123,30 @@ pub(super) fn with_blocks<S: Checkable, T>(
     data: &Dataset<'_>,
     f: impl FnOnce(&S::Program, &[Block<'_>], Shape) -> Result<T>,
 ) -> Result<T> {
-    let program = subject.program(data)?;
+    let program = subject.program();
     let block_rows = subject.block_rows().max(1);
     let blocks = blocks(data, block_rows);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows };
-    f(&program, &blocks, shape)
+    f(program, &blocks, shape)
 }
 
 /// One sweep from the given unknowns, with random numbers that belong to this place of the check only.
 pub(super) fn one_sweep<S: Checkable>(
     subject: &S,
-    unknowns: S::Unknowns,
+    unknowns: UnknownsOf<S>,
     data: &Dataset<'_>,
     seed: u64,
     group: u32,
     index: u64,
-) -> Result<S::Unknowns> {
+) -> Result<UnknownsOf<S>> {
     with_blocks(subject, data, |program, blocks, shape| {
-        let Installed { mut global, locals } = subject.install(program, unknowns, blocks)?;
+        let Installed { mut global, locals } = subject.install(unknowns, blocks)?;
         // A seed of its own, because the start of locals is addressed by seed and chain alone.
         let seed = rng(seed, group, index, Role::Chain).next_u64();
         let mut rows = Threads::new(program, blocks, shape, seed, group, locals);
         // The true number of the sweep, for programs that do something else every other sweep.
         advance(program, &mut global, &mut rows, seed, group, index + 1, false)?;
-        subject.recover(program, &global, &rows.locals)
+        subject.recover(&global, &rows.locals)
     })
 }
 

@@ -54,10 +54,24 @@ pub struct Progress {
 ///
 /// `progress` is called on the caller's thread.
 pub fn check<S: Checkable>(subject: &S, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    check_ranked(subject, subject, effort, seed, progress)
+}
+
+/// The same with ranks of other test functions. Where components may be exchanged for one another, a chain may keep to one order for
+/// thousands of sweeps, which one sweep and the joint distribution do not mind, but ranks among the draws of one posterior do.
+pub fn check_ranked<S: Checkable, R: Checkable>(
+    subject: &S,
+    ranked: &R,
+    effort: &Effort,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<CheckReport>> {
+    // first, because it refuses samplers that forget too slowly to be judged
+    let ranks = calibration(ranked, &effort.calibration, seed, progress)?;
     Ok(vec![
         sweep_invariance(subject, &effort.invariance, seed, progress)?,
         joint_distribution(subject, &effort.joint, seed, progress)?,
-        calibration(subject, &effort.calibration, seed, progress)?,
+        ranks,
     ])
 }
 

@@ -31,7 +31,7 @@ enum Mistake {
 /// y_i ~ N(μ, 1/τ), μ ~ N(0, 1), τ ~ Gamma(4, rate 4); n rows.
 struct Normal {
     rows: usize,
-    mistake: Mistake,
+    program: NormalGibbs,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -103,19 +103,15 @@ fn gamma(shape: f64, rate: f64, rng: &mut Philox) -> f64 {
     Gamma::new(shape, 1.0 / rate).unwrap().sample(rng)
 }
 
-impl Checkable for Normal {
-    type Program = NormalGibbs;
+impl Generative for Normal {
     type Unknowns = Point;
-
-    fn block_rows(&self) -> usize {
-        2
-    }
+    type Given = ();
 
     fn prior(&self, rng: &mut Philox) -> Result<Point> {
         Ok(Point { mu: StandardNormal.sample(rng), tau: gamma(4.0, 4.0, rng) })
     }
 
-    fn simulate(&self, point: &Point, rng: &mut Philox) -> Result<Dataset<'static>> {
+    fn data(&self, point: &Point, _: &(), rng: &mut Philox) -> Result<Dataset<'static>> {
         let sd = point.tau.powf(-0.5);
         let values: Vec<f64> = (0..self.rows)
             .map(|_| {
@@ -125,16 +121,31 @@ impl Checkable for Normal {
             .collect();
         Ok(Dataset::new(Matrix::dense(self.rows, 1, values)))
     }
+}
 
-    fn program(&self, _: &Dataset<'_>) -> Result<NormalGibbs> {
-        Ok(NormalGibbs(self.mistake))
+impl Checkable for Normal {
+    type Program = NormalGibbs;
+    type Model = Self;
+
+    fn block_rows(&self) -> usize {
+        2
     }
 
-    fn install(&self, _: &NormalGibbs, point: Point, _: &[Block<'_>]) -> Result<Installed<NormalGibbs>> {
+    fn model(&self) -> &Self {
+        self
+    }
+
+    fn program(&self) -> &NormalGibbs {
+        &self.program
+    }
+
+    fn given(&self, _: &mut Philox) {}
+
+    fn install(&self, point: Point, _: &[Block<'_>]) -> Result<Installed<NormalGibbs>> {
         Ok(Installed { global: point, locals: None })
     }
 
-    fn recover(&self, _: &NormalGibbs, point: &Point, _: &[()]) -> Result<Point> {
+    fn recover(&self, point: &Point, _: &[()]) -> Result<Point> {
         Ok(point.clone())
     }
 
@@ -151,7 +162,7 @@ impl Checkable for Normal {
 }
 
 fn normal(mistake: Mistake) -> Normal {
-    Normal { rows: 5, mistake }
+    Normal { rows: 5, program: NormalGibbs(mistake) }
 }
 
 fn invariance_of(subject: &impl Checkable, draws: u64) -> CheckReport {
@@ -299,16 +310,16 @@ impl Program for MixtureGibbs {
     }
 }
 
-impl Checkable for Mixture {
-    type Program = MixtureGibbs;
+impl Generative for Mixture {
     type Unknowns = Latent;
+    type Given = ();
 
     fn prior(&self, rng: &mut Philox) -> Result<Latent> {
         let p = Beta::new(2.0, 2.0).unwrap().sample(rng);
         Ok(Latent { p, z: (0..self.rows).map(|_| open01(rng) < p).collect() })
     }
 
-    fn simulate(&self, latent: &Latent, rng: &mut Philox) -> Result<Dataset<'static>> {
+    fn data(&self, latent: &Latent, _: &(), rng: &mut Philox) -> Result<Dataset<'static>> {
         let noisy = |z: &bool| {
             let noise: f64 = StandardNormal.sample(rng);
             f64::from(*z) + noise
@@ -316,18 +327,29 @@ impl Checkable for Mixture {
         let values: Vec<f64> = latent.z.iter().map(noisy).collect();
         Ok(Dataset::new(Matrix::dense(self.rows, 1, values)))
     }
+}
 
-    fn program(&self, _: &Dataset<'_>) -> Result<MixtureGibbs> {
-        Ok(MixtureGibbs)
+impl Checkable for Mixture {
+    type Program = MixtureGibbs;
+    type Model = Self;
+
+    fn model(&self) -> &Self {
+        self
     }
 
-    fn install(&self, _: &MixtureGibbs, latent: Latent, blocks: &[Block<'_>]) -> Result<Installed<MixtureGibbs>> {
+    fn program(&self) -> &MixtureGibbs {
+        &MixtureGibbs
+    }
+
+    fn given(&self, _: &mut Philox) {}
+
+    fn install(&self, latent: Latent, blocks: &[Block<'_>]) -> Result<Installed<MixtureGibbs>> {
         let of = |b: &Block<'_>| latent.z[b.first_row as usize..][..b.rows()].to_vec();
         let locals = (!self.forgets_latents).then(|| blocks.iter().map(of).collect());
         Ok(Installed { global: latent.p, locals })
     }
 
-    fn recover(&self, _: &MixtureGibbs, p: &f64, locals: &[Vec<bool>]) -> Result<Latent> {
+    fn recover(&self, p: &f64, locals: &[Vec<bool>]) -> Result<Latent> {
         Ok(Latent { p: *p, z: locals.concat() })
     }
 
@@ -363,21 +385,19 @@ fn a_wrong_number_of_test_functions_is_an_error() {
     struct Short(Normal);
     impl Checkable for Short {
         type Program = NormalGibbs;
-        type Unknowns = Point;
-        fn prior(&self, rng: &mut Philox) -> Result<Point> {
-            self.0.prior(rng)
+        type Model = Normal;
+        fn model(&self) -> &Normal {
+            &self.0
         }
-        fn simulate(&self, point: &Point, rng: &mut Philox) -> Result<Dataset<'static>> {
-            self.0.simulate(point, rng)
+        fn program(&self) -> &NormalGibbs {
+            self.0.program()
         }
-        fn program(&self, data: &Dataset<'_>) -> Result<NormalGibbs> {
-            self.0.program(data)
+        fn given(&self, _: &mut Philox) {}
+        fn install(&self, point: Point, blocks: &[Block<'_>]) -> Result<Installed<NormalGibbs>> {
+            self.0.install(point, blocks)
         }
-        fn install(&self, program: &NormalGibbs, point: Point, blocks: &[Block<'_>]) -> Result<Installed<NormalGibbs>> {
-            self.0.install(program, point, blocks)
-        }
-        fn recover(&self, program: &NormalGibbs, point: &Point, locals: &[()]) -> Result<Point> {
-            self.0.recover(program, point, locals)
+        fn recover(&self, point: &Point, locals: &[()]) -> Result<Point> {
+            self.0.recover(point, locals)
         }
         fn names(&self) -> Vec<String> {
             vec!["mu".into()]

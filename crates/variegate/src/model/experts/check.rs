@@ -1,25 +1,20 @@
-//! The samplers as the checks see them: five points in the plane with one or two trials each, at most three experts, parameters from the
-//! prior, classes from the mixture.
+//! The samplers as the checks see them: five points in the plane with one or two trials each, parameters from the prior that is set, classes
+//! from the mixture.
 //!
-//! What couples the directions, where intercepts live and whether hyperparameters are sampled are as set; the sizes and the numbers of the
-//! priors are the checks' own, because under long tails or nearly no prior no sampler forgets fast enough to be judged. Rows have weights 0 to 2.
-//! The sweeps draw whatever else they need afresh: the point and its distribution are all they condition on. What `ml` does ends with the
-//! warm-up and leaves no distribution invariant, so that it is checked as `fixed`.
+//! Rows have weights 0 to 2. The sweeps draw whatever else they need afresh: the point and its distribution are all they condition on.
+//! What `ml` does ends with the warm-up and leaves no distribution invariant, so that it is checked as `fixed`.
 
-use rand_distr::{Distribution, StandardNormal};
-
+use super::Schema;
+use super::fit;
 use super::gibbs::Gibbs;
 use super::hmc::Hmc;
-use super::hyper;
 use super::mh::Mh;
 use super::point_prior::{PointPrior, Size};
 use super::sampler::Sampler;
 use super::settings::{Hyper, Inference, Intercept, Settings};
-use super::shape::Shape;
-use super::simulate::outcome;
-use crate::check::{
-    CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress, calibration, joint_distribution, sweep_invariance,
-};
+use super::simulate::Mixture;
+use crate::check::generative::Trials;
+use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress, check_ranked, sweep_invariance};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::gated::Work;
@@ -27,28 +22,28 @@ use crate::prior::Directions;
 use crate::run::{Block, Philox};
 use crate::{Error, Result};
 
-/// Trials at each point.
-const TRIALS: [u32; 5] = [1, 2, 1, 1, 1];
+const TRIALS: Trials<'static> = Trials(&[1, 2, 1, 1, 1]);
 /// Raw columns.
 const COLUMNS: usize = 2;
-const MOST_EXPERTS: u32 = 3;
+/// Of each side so many components have test functions of their own; all are in the sums.
+const SHOWN: usize = 3;
+/// Half of it is for learning steps and coordinates, well within the warm-up of a calibration.
+const WARM_UP: u64 = 40;
 /// Points at which predictions are compared.
 const PROBES: [[f64; 3]; 2] = [[0.5, -0.5, 1.0], [-1.0, 1.0, 1.0]];
 
 /// Subject of the checks.
-pub struct Subject<S> {
+pub(super) struct Subject<S> {
     program: S,
-    shape: Shape,
-    point_prior: PointPrior,
+    model: Mixture,
     hyper: Hyper,
     title: String,
-    /// Whether test functions depend on the order of experts. A chain may keep to one order for thousands of sweeps, which one sweep and
-    /// the joint distribution do not mind, but ranks among the draws of one posterior do.
+    /// Whether test functions depend on the order of experts.
     ordered: bool,
 }
 
 /// Runs the checks of the sampler that is set: three with two classes, and one sweep with three where it does more than two.
-pub fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     match settings.inference {
         Inference::Hmc => all(|classes| hmc(settings, classes), true, effort, seed, progress),
         Inference::Gibbs => all(|_| gibbs(settings), false, effort, seed, progress),
@@ -57,80 +52,62 @@ pub fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn
     }
 }
 
-fn all<S: Sampler + Clone>(
+fn all<S: Sampler>(
     subject: impl Fn(usize) -> Subject<S>,
     more_classes: bool,
     effort: &Effort,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<CheckReport>> {
-    let two = subject(2);
-    let mut reports = vec![sweep_invariance(&two, &effort.invariance, seed, progress)?];
+    // several experts forget slowly where few rows hold them: fewer draws, further apart
+    let max_thin = effort.calibration.max_thin.max(400);
+    let calibration = CalibrationSettings { draws: 7, bins: 8, max_thin, ..effort.calibration.clone() };
+    let effort = &Effort { calibration, ..effort.clone() };
+    let mut reports = check_ranked(&subject(2), &subject(2).unordered(), effort, seed, progress)?;
     if more_classes {
-        reports.push(sweep_invariance(&subject(3), &effort.invariance, seed, progress)?);
+        reports.insert(1, sweep_invariance(&subject(3), &effort.invariance, seed, progress)?);
     }
-    reports.push(joint_distribution(&two, &effort.joint, seed, progress)?);
-    let effort = CalibrationSettings { max_thin: effort.calibration.max_thin.max(400), ..effort.calibration.clone() };
-    reports.push(calibration(&two.unordered(), &effort, seed, progress)?);
     Ok(reports)
 }
 
 /// Geodesic Hamiltonian Monte Carlo.
 pub(super) fn hmc(settings: &Settings, classes: usize) -> Subject<Hmc> {
-    let (target_accept, metric) = (settings.target_accept, settings.metric.decide(COLUMNS, 5.0));
-    let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
-    Subject::new(settings, classes, |design, shape, point_prior, hyper| Hmc {
-        design,
-        shape,
-        point_prior,
-        hyper,
-        max_steps,
-        target_accept,
-        metric,
-        learn_until: 20,
-    })
+    Subject::new(settings, classes, fit::hmc)
 }
 
 /// Polya-Gamma Gibbs.
 pub(super) fn gibbs(settings: &Settings) -> Subject<Gibbs> {
-    Subject::new(settings, 2, |design, shape, point_prior, hyper| Gibbs { design, shape, point_prior, hyper, inner: settings.inner })
+    Subject::new(settings, 2, fit::gibbs)
 }
 
 /// Random-walk Metropolis.
 pub(super) fn mh(settings: &Settings, classes: usize) -> Subject<Mh> {
-    Subject::new(settings, classes, |design, shape, point_prior, hyper| Mh { design, shape, point_prior, hyper })
+    Subject::new(settings, classes, fit::mh)
 }
 
-impl<S: Sampler + Clone> Subject<S> {
-    /// A sampler made of a design, a shape, a distribution and what happens to hyperparameters.
-    pub(super) fn new(settings: &Settings, classes: usize, program: impl FnOnce(Design, Shape, PointPrior, Hyper) -> S) -> Self {
-        let settings = Settings {
-            experts: settings.experts.min(MOST_EXPERTS),
-            kappa: Some(3.0),
-            gate_kappa: Some(3.0),
-            alpha1: 2.0,
-            alpha2: 1.0,
-            omega1: 1.5,
-            omega2: 1.0,
-            tau: Some(1.0),
-            tau0: 1.0,
-            ell: 0.7,
-            hyper: if settings.hyper == Hyper::Ml { Hyper::Fixed } else { settings.hyper },
-            ..settings.clone()
+impl<S: Sampler> Subject<S> {
+    /// The sampler that is set, as a fit makes it.
+    pub(super) fn new(settings: &Settings, classes: usize, program: impl FnOnce(&Settings, &Schema) -> S) -> Self {
+        let hyper = if settings.hyper == Hyper::Ml { Hyper::Fixed } else { settings.hyper };
+        let settings = &Settings { hyper, n_warmup: WARM_UP, ..settings.clone() };
+        let model = Mixture::new(settings, COLUMNS, classes);
+        let schema = Schema {
+            columns: Vec::new(),
+            classes: vec![String::new(); classes],
+            counts: vec![TRIALS.0.len() as f64; classes],
+            design: Design::identity(COLUMNS, settings.intercept != Intercept::None),
+            shape: model.shape.clone(),
+            probes: Vec::new(),
         };
-        let (ones, augmented) = (settings.intercept != Intercept::None, settings.intercept == Intercept::Augment);
-        let design = Design::identity(COLUMNS, ones);
-        let shape = Shape::new(settings.experts as usize, classes, COLUMNS + usize::from(augmented), ones && !augmented);
-        let point_prior = PointPrior::new(&settings, &shape);
         let title = format!(
-            "{}, prior {}, hyper {}, intercept {}, {classes} classes",
+            "{}, {} expert(s), prior {}, hyper {}, intercept {}, {classes} classes",
             S::NAME,
+            settings.experts,
             settings.prior.word(),
             settings.hyper.word(),
             settings.intercept.word()
         );
-        let program = program(design, shape.clone(), point_prior.clone(), settings.hyper);
-        Self { program, shape, point_prior, hyper: settings.hyper, title, ordered: true }
+        Self { program: program(settings, &schema), model, hyper, title, ordered: true }
     }
 
     /// The same with test functions that do not depend on the order of experts.
@@ -138,24 +115,11 @@ impl<S: Sampler + Clone> Subject<S> {
         Self { ordered: false, ..self }
     }
 
-    /// The sampler.
-    #[cfg(test)]
-    pub(super) fn program(&self) -> &S {
-        &self.program
-    }
-
-    /// Plain form of a point, and weights as rows multiply them.
-    fn weights(&self, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let (mut plain, mut weights) = (Vec::new(), Vec::new());
-        self.shape.plain(point, &mut plain);
-        self.shape.weights(&plain, &mut weights);
-        (plain, weights)
-    }
-
     /// Name and value of every test function. Bounded functions of what has long tails.
     fn values(&self, (point, point_prior): &(Vec<f64>, PointPrior), data: &Dataset<'_>) -> Vec<(String, f64)> {
-        let s = &self.shape;
-        let (plain, weights) = self.weights(point);
+        let (s, weights) = (&self.model.shape, self.model.weights(point));
+        let mut plain = Vec::new();
+        s.plain(point, &mut plain);
         let mut out: Vec<(String, f64)> = Vec::new();
         let mut put = |name: String, value: f64| out.push((name, value));
 
@@ -164,11 +128,11 @@ impl<S: Sampler + Clone> Subject<S> {
         let (x, Target::Classes(classes)) = (data.x.to_dense(), &data.target) else { return out };
         let row = |x: &[f64]| {
             let mut row = x.to_vec();
-            row.resize(self.design_dim(), 1.0);
+            row.resize(s.dim(), 1.0);
             row
         };
-        let scores = |x: &[f64]| -> Vec<f64> { weights.chunks_exact(self.design_dim()).map(|w| dot(w, x)).collect() };
-        let (mut ln_likelihood, mut pull) = (0.0, vec![0.0; self.design_dim()]);
+        let scores = |x: &[f64]| -> Vec<f64> { weights.chunks_exact(s.dim()).map(|w| dot(w, x)).collect() };
+        let (mut ln_likelihood, mut pull) = (0.0, vec![0.0; s.dim()]);
         for (i, x) in x.chunks_exact(COLUMNS).enumerate() {
             let (weight, x) = (data.weights.as_ref().map_or(1.0, |w| w[i]), row(x));
             let mut ln = [0.0];
@@ -180,42 +144,46 @@ impl<S: Sampler + Clone> Subject<S> {
         put("log likelihood".into(), ln_likelihood);
         for (i, probe) in PROBES.iter().enumerate() {
             let (mut gates, mut given) = (vec![0.0; s.experts], vec![0.0; s.experts * s.classes]);
-            gated.probabilities(&scores(&probe[..self.design_dim()]), &mut gates, &mut given);
+            gated.probabilities(&scores(&probe[..s.dim()]), &mut gates, &mut given);
             put(format!("prediction {i}"), gates.iter().zip(given.chunks_exact(s.classes)).map(|(g, p)| g * p[1]).sum());
         }
 
-        for (side, name, directions, sizes, dim) in [
-            (&point_prior.experts, "expert", s.expert_directions(), s.expert_sizes(), s.expert_dim()),
-            (&point_prior.gates, "gate", s.gate_directions(), s.gate_sizes(), s.inputs),
+        let set = &self.model.point_prior;
+        for (side, set, name, directions, sizes, dim) in [
+            (&point_prior.experts, &set.experts, "expert", s.expert_directions(), s.expert_sizes(), s.expert_dim()),
+            (&point_prior.gates, &set.gates, "gate", s.gate_directions(), s.gate_sizes(), s.inputs),
         ] {
             let count = sizes.len();
             if count == 0 {
                 continue;
             }
             let a = |k: usize| &point[directions.start + k * dim..directions.start + (k + 1) * dim];
-            let size = |k: usize| point[sizes.start + k].tanh();
+            // beside what is usual under the settings, where tanh tells most
+            let usual = 0.5 * set.size.mean_square(dim).ln();
+            let size = |k: usize| (point[sizes.start + k] - usual).tanh();
             let along = |k: usize| (0.5 * dot(&plain[directions.start + k * dim..][..s.inputs], &pull)).tanh();
             if self.ordered {
                 put(format!("{name} directions' density"), side.directions.ln_density(&point[directions.clone()], dim));
-                for k in 0..count {
+                for k in 0..count.min(SHOWN) {
                     (0..2).for_each(|j| put(format!("{name} {k} direction {j}"), a(k)[j]));
-                    put(format!("{name} {k} tanh ln length"), size(k));
+                    put(format!("{name} {k} tanh ln relative length"), size(k));
                     put(format!("{name} {k} along classes"), along(k));
                     for j in 0..k {
                         put(format!("{name}s {j}{k} cosine"), dot(a(j), a(k)));
                         put(format!("{name}s {j}{k} cosine²"), dot(a(j), a(k)).powi(2));
                     }
                 }
-            } else {
+            }
+            if !self.ordered || count > SHOWN {
                 let pairs = || (0..count).flat_map(|k| (0..k).map(move |j| (j, k)));
                 if count > 1 {
                     put(format!("{name}s' cosines"), pairs().map(|(j, k)| dot(a(j), a(k))).sum());
                     put(format!("{name}s' cosines²"), pairs().map(|(j, k)| dot(a(j), a(k)).powi(2)).sum());
                 }
-                put(format!("{name}s' tanh ln lengths"), (0..count).map(size).sum());
+                put(format!("{name}s' tanh ln relative lengths"), (0..count).map(size).sum());
                 put(format!("{name}s along classes"), (0..count).map(along).sum());
             }
-            put(format!("{name}s' squared tanh ln lengths"), (0..count).map(|k| size(k).powi(2)).sum());
+            put(format!("{name}s' squared tanh ln relative lengths"), (0..count).map(|k| size(k).powi(2)).sum());
             if self.hyper == Hyper::Sample {
                 if let Size::Gamma { shape, rate } = side.size {
                     put(format!("{name} ln shape"), shape.ln());
@@ -234,79 +202,54 @@ impl<S: Sampler + Clone> Subject<S> {
             put(format!("{name}s' intercepts"), b.iter().sum());
             put(format!("{name}s' squared intercepts"), b.iter().map(|b| b * b).sum());
             if self.ordered {
-                for (k, b) in b.iter().enumerate() {
+                for (k, b) in b.iter().enumerate().take(SHOWN) {
                     put(format!("{name} intercept {k} along classes"), b * pull[s.inputs]);
                 }
             }
         }
         out
     }
-
-    fn design_dim(&self) -> usize {
-        self.shape.dim()
-    }
 }
 
-fn normal(rng: &mut Philox) -> f64 {
-    StandardNormal.sample(rng)
-}
-
-impl<S: Sampler + Clone> Checkable for Subject<S> {
+impl<S: Sampler> Checkable for Subject<S> {
     type Program = S;
-    type Unknowns = (Vec<f64>, PointPrior);
+    type Model = Mixture;
 
     fn title(&self) -> String {
         self.title.clone()
     }
 
-    fn prior(&self, rng: &mut Philox) -> Result<(Vec<f64>, PointPrior)> {
-        let mut point_prior = self.point_prior.clone();
-        if self.hyper == Hyper::Sample {
-            hyper::sample_prior(&mut point_prior, &self.shape, rng)?;
-        }
-        Ok((point_prior.sample(&self.shape, rng)?, point_prior))
+    fn model(&self) -> &Mixture {
+        &self.model
     }
 
-    /// Trials at the same point become one row for each class, weighted by their number.
-    fn simulate(&self, (point, _): &(Vec<f64>, PointPrior), rng: &mut Philox) -> Result<Dataset<'static>> {
-        let (_, weights) = self.weights(point);
-        let classes = self.shape.classes;
-        let (mut x, mut codes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        for trials in TRIALS {
-            let mut row: Vec<f64> = (0..COLUMNS).map(|_| normal(rng)).collect();
-            row.resize(self.design_dim(), 1.0);
-            let mut tally = vec![0.0; classes];
-            (0..trials).for_each(|_| tally[outcome(&self.shape, &weights, &row, rng).1 as usize] += 1.0);
-            for (code, count) in tally.into_iter().enumerate() {
-                x.extend_from_slice(&row[..COLUMNS]);
-                codes.push(code as u32);
-                counts.push(count);
-            }
-        }
-        let names = (0..classes).map(|c| c.to_string()).collect();
-        let mut data = Dataset::new(Matrix::dense(codes.len(), COLUMNS, x)).with_target(Target::Classes(Classes { codes, names }));
-        data.weights = Some(counts);
-        Ok(data)
+    fn program(&self) -> &S {
+        &self.program
     }
 
-    fn program(&self, _: &Dataset<'_>) -> Result<S> {
-        Ok(self.program.clone())
+    fn given(&self, rng: &mut Philox) -> Matrix<'static> {
+        TRIALS.features(COLUMNS, rng)
     }
 
-    fn install(&self, program: &S, (point, point_prior): (Vec<f64>, PointPrior), _: &[Block<'_>]) -> Result<Installed<S>> {
-        Ok(Installed { global: program.at(point, point_prior), locals: None })
+    fn arrange(&self, data: Dataset<'static>) -> Dataset<'static> {
+        TRIALS.gather(data)
     }
 
-    fn recover(&self, _: &S, global: &S::Global, _: &[S::Local]) -> Result<(Vec<f64>, PointPrior)> {
+    fn install(&self, (point, point_prior): (Vec<f64>, PointPrior), _: &[Block<'_>]) -> Result<Installed<S>> {
+        Ok(Installed { global: self.program.at(point, point_prior), locals: None })
+    }
+
+    fn recover(&self, global: &S::Global, _: &[S::Local]) -> Result<(Vec<f64>, PointPrior)> {
         Ok((S::point(global).to_vec(), S::point_prior(global).clone()))
     }
 
     fn names(&self) -> Vec<String> {
+        let shape = &self.model.shape;
         let nothing = Dataset::new(Matrix::dense(0, COLUMNS, vec![]))
-            .with_target(Target::Classes(Classes { codes: Vec::new(), names: vec![String::new(); self.shape.classes] }));
-        let mut point = vec![0.0; self.shape.len()];
-        point[self.shape.expert_directions()].fill(1.0);
-        self.values(&(point, self.point_prior.clone()), &nothing).into_iter().map(|(name, _)| name).collect()
+            .with_target(Target::Classes(Classes { codes: Vec::new(), names: vec![String::new(); shape.classes] }));
+        let mut point = vec![0.0; shape.len()];
+        point[shape.expert_directions()].fill(1.0);
+        self.values(&(point, self.model.point_prior.clone()), &nothing).into_iter().map(|(name, _)| name).collect()
     }
 
     fn functions(&self, unknowns: &(Vec<f64>, PointPrior), data: &Dataset<'_>, out: &mut Vec<f64>) {

@@ -102,20 +102,45 @@ pub(super) fn check(settings: &Settings, schema: &Schema, survey: &Survey) -> Re
     }
 }
 
+/// Geodesic Hamiltonian Monte Carlo with these settings.
+pub(super) fn hmc(settings: &Settings, schema: &Schema) -> Hmc {
+    let shape = schema.shape.clone();
+    let (target_accept, metric) = (settings.target_accept, settings.metric.decide(shape.inputs, schema.counts.iter().sum()));
+    Hmc {
+        design: schema.design.clone(),
+        point_prior: PointPrior::new(settings, &shape),
+        shape,
+        hyper: settings.hyper,
+        max_steps: settings.max_steps.unwrap_or(metric.pace().0),
+        target_accept,
+        metric,
+        learn_until: settings.n_warmup / 2,
+    }
+}
+
+/// Polya-Gamma Gibbs with these settings.
+pub(super) fn gibbs(settings: &Settings, schema: &Schema) -> Gibbs {
+    let (design, shape) = (schema.design.clone(), schema.shape.clone());
+    Gibbs { design, point_prior: PointPrior::new(settings, &shape), shape, hyper: settings.hyper, inner: settings.inner }
+}
+
+/// Random-walk Metropolis with these settings.
+pub(super) fn mh(settings: &Settings, schema: &Schema) -> Mh {
+    let (design, shape) = (schema.design.clone(), schema.shape.clone());
+    Mh { design, point_prior: PointPrior::new(settings, &shape), shape, hyper: settings.hyper }
+}
+
 /// The fit with these settings.
 pub(super) fn bind(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
     let (design, shape) = (schema.design.clone(), schema.shape.clone());
-    let point_prior = PointPrior::new(settings, &shape);
-    let hyper = settings.hyper;
     let program: Arc<dyn AnyProgram> = match settings.inference {
-        Inference::Hmc => {
-            let (target_accept, metric) = (settings.target_accept, settings.metric.decide(shape.inputs, schema.counts.iter().sum()));
-            let max_steps = settings.max_steps.unwrap_or(metric.pace().0);
-            Arc::new(Hmc { design, shape, point_prior, hyper, max_steps, target_accept, metric, learn_until: settings.n_warmup / 2 })
+        Inference::Hmc => Arc::new(hmc(settings, &schema)),
+        Inference::Gibbs => Arc::new(gibbs(settings, &schema)),
+        Inference::Mh => Arc::new(mh(settings, &schema)),
+        Inference::Vb | Inference::Pr => {
+            let point_prior = PointPrior::new(settings, &shape);
+            Arc::new(Vb::new(settings, design, shape, point_prior))
         }
-        Inference::Gibbs => Arc::new(Gibbs { design, shape, point_prior, hyper, inner: settings.inner }),
-        Inference::Mh => Arc::new(Mh { design, shape, point_prior, hyper }),
-        Inference::Vb | Inference::Pr => Arc::new(Vb::new(settings, design, shape, point_prior)),
         Inference::Map => {
             let angular = Regulariser { gamma: settings.gamma, delta: settings.delta };
             let reward = Reward { experts: settings.diversity, gates: settings.gate_diversity, angular };

@@ -111,23 +111,23 @@ settings! {
         /// Exact draws (hmc is the fastest), variational Bayes, posterior regularisation, or penalised maximum likelihood.
         inference: Inference = Inference::Hmc, in word(Inference::WORDS), read by Check;
         /// Concentration of the experts' directions, how strongly they keep apart; nothing is half their dimension, 0 lets them be.
-        kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate;
+        kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate, Check;
         /// Concentration of the gates' directions, how strongly they keep apart; nothing is half their dimension, 0 lets them be.
-        gate_kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate;
+        gate_kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate, Check;
         /// Shape of the Gamma prior of the lengths of experts' weights.
-        alpha1: f64 = 2.0, in positive(), read by Simulate;
+        alpha1: f64 = 2.0, in positive(), read by Simulate, Check;
         /// Rate of the Gamma prior of the lengths of experts' weights.
-        alpha2: f64 = 0.5, in positive(), read by Simulate;
+        alpha2: f64 = 0.5, in positive(), read by Simulate, Check;
         /// Shape of the Gamma prior of the lengths of the gates' weights.
-        omega1: f64 = 2.0, in positive(), read by Simulate;
+        omega1: f64 = 2.0, in positive(), read by Simulate, Check;
         /// Rate of the Gamma prior of the lengths of the gates' weights.
-        omega2: f64 = 0.5, in positive(), read by Simulate;
+        omega2: f64 = 0.5, in positive(), read by Simulate, Check;
         /// Standard deviation of weights under prior gaussian; nothing gives them the mean square length of the Gamma priors.
-        tau: Option<f64> = None, in positive_or_nothing(), read by Simulate;
+        tau: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
         /// Standard deviation of intercepts.
-        tau0: f64 = 5.0, in positive(), read by Simulate;
+        tau0: f64 = 5.0, in positive(), read by Simulate, Check;
         /// Length scale of the determinantal kernel, in units of the sphere.
-        ell: f64 = 0.7, in positive(), read by Simulate;
+        ell: f64 = 0.7, in positive(), read by Simulate, Check;
         /// Inference map: penalty of squared weights.
         l2: f64 = 1.0, in positive();
         /// Inference map and pr: reward of large angles between experts.

@@ -1,11 +1,13 @@
-//! Data from the prior: standard normal columns, weights from the prior, experts and classes from the mixture.
+//! The mixture as a distribution, and data drawn from it: standard normal columns, weights from the prior, experts and classes from the mixture.
 
-use rand_distr::{Distribution, StandardNormal};
 use serde_json::{Map, json};
 
+use super::hyper;
 use super::point_prior::PointPrior;
-use super::settings::{Intercept, Settings};
+use super::settings::{Hyper, Intercept, Settings};
 use super::shape::Shape;
+use crate::check::Generative;
+use crate::check::generative::{draw_until, normal_features};
 use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::Simulation;
@@ -36,7 +38,7 @@ fn choose(probability: &[f64], rng: &mut Philox) -> usize {
 }
 
 /// Expert and class of a design row under weights as rows multiply them.
-pub(super) fn outcome(shape: &Shape, weights: &[f64], row: &[f64], rng: &mut Philox) -> (usize, u32) {
+fn outcome(shape: &Shape, weights: &[f64], row: &[f64], rng: &mut Philox) -> (usize, u32) {
     let gated = shape.gated();
     let scores: Vec<f64> = weights.chunks_exact(row.len()).map(|w| dot(w, row)).collect();
     let (mut gates, mut classes) = (vec![0.0; shape.experts], vec![0.0; shape.experts * shape.classes]);
@@ -45,48 +47,105 @@ pub(super) fn outcome(shape: &Shape, weights: &[f64], row: &[f64], rng: &mut Phi
     (expert, choose(&classes[expert * shape.classes..(expert + 1) * shape.classes], rng) as u32)
 }
 
+/// The mixture as a distribution.
+#[derive(Debug, Clone)]
+pub(super) struct Mixture {
+    pub(super) shape: Shape,
+    pub(super) point_prior: PointPrior,
+    hyper: Hyper,
+}
+
+/// What is drawn for the rows.
+struct Outcomes {
+    experts: Vec<usize>,
+    codes: Vec<u32>,
+}
+
+impl Mixture {
+    /// The mixture that is set, over so many columns and classes.
+    pub(super) fn new(settings: &Settings, columns: usize, classes: usize) -> Self {
+        let (ones, augmented) = (settings.intercept != Intercept::None, settings.intercept == Intercept::Augment);
+        let shape = Shape::new(settings.experts as usize, classes, columns + usize::from(augmented), ones && !augmented);
+        let point_prior = PointPrior::new(settings, &shape);
+        // what `ml` does to hyperparameters is a matter of fitting: there is no prior to draw them from
+        let hyper = if settings.hyper == Hyper::Sample { Hyper::Sample } else { Hyper::Fixed };
+        Self { shape, point_prior, hyper }
+    }
+
+    /// Weights of a point as rows multiply them.
+    pub(super) fn weights(&self, point: &[f64]) -> Vec<f64> {
+        let (mut plain, mut weights) = (Vec::new(), Vec::new());
+        self.shape.plain(point, &mut plain);
+        self.shape.weights(&plain, &mut weights);
+        weights
+    }
+
+    /// Experts and classes of the rows.
+    fn outcomes(&self, point: &[f64], x: &Matrix<'_>, rng: &mut Philox) -> Outcomes {
+        let weights = self.weights(point);
+        let (mut experts, mut codes) = (Vec::with_capacity(x.rows()), Vec::with_capacity(x.rows()));
+        let mut row = vec![1.0; self.shape.dim()];
+        for x in x.to_dense().chunks_exact(x.cols()) {
+            row[..x.len()].copy_from_slice(x);
+            let (expert, class) = outcome(&self.shape, &weights, &row, rng);
+            experts.push(expert);
+            codes.push(class);
+        }
+        Outcomes { experts, codes }
+    }
+
+    fn dataset(&self, x: Matrix<'static>, codes: Vec<u32>) -> Dataset<'static> {
+        let names = (1..=self.shape.classes).map(|c| format!("c{c}")).collect();
+        Dataset::new(x).with_target(Target::Classes(Classes { codes, names }))
+    }
+}
+
+impl Generative for Mixture {
+    /// A point, and the distribution it was drawn from.
+    type Unknowns = (Vec<f64>, PointPrior);
+    type Given = Matrix<'static>;
+
+    fn prior(&self, rng: &mut Philox) -> Result<(Vec<f64>, PointPrior)> {
+        let mut point_prior = self.point_prior.clone();
+        if self.hyper == Hyper::Sample {
+            hyper::sample_prior(&mut point_prior, &self.shape, rng)?;
+        }
+        Ok((point_prior.sample(&self.shape, rng)?, point_prior))
+    }
+
+    fn data(&self, (point, _): &(Vec<f64>, PointPrior), x: &Matrix<'static>, rng: &mut Philox) -> Result<Dataset<'static>> {
+        Ok(self.dataset(x.clone(), self.outcomes(point, x, rng).codes))
+    }
+}
+
+/// Hyperparameters are as set.
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     if rows < request.classes {
         return Err(Error::setting("rows", rows, format!("at least {}, one a class", request.classes)));
     }
     let columns = request.columns;
-    let ones = settings.intercept != Intercept::None;
-    let augmented = settings.intercept == Intercept::Augment;
-    let shape = Shape::new(settings.experts as usize, request.classes, columns + usize::from(augmented), ones && !augmented);
-    let point_prior = PointPrior::new(settings, &shape);
+    let model = Mixture { hyper: Hyper::Fixed, ..Mixture::new(settings, columns, request.classes) };
     let stream = Stream::new(seed, 0, Purpose::Simulate);
-    let mut rng = stream.rng();
-    let x: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
-    for attempt in 1..=TRIES {
-        let mut rng = stream.item(attempt).rng();
-        let point = point_prior.sample(&shape, &mut rng)?;
-        let (mut plain, mut weights) = (Vec::new(), Vec::new());
-        shape.plain(&point, &mut plain);
-        shape.weights(&plain, &mut weights);
-        let (mut experts, mut codes) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-        let mut row = vec![1.0; columns + usize::from(ones)];
-        for x in x.chunks_exact(columns) {
-            row[..columns].copy_from_slice(x);
-            let (expert, class) = outcome(&shape, &weights, &row, &mut rng);
-            experts.push(expert);
-            codes.push(class);
-        }
-        let names: Vec<String> = (0..request.classes).map(|c| format!("c{}", c + 1)).collect();
-        if (0..request.classes as u32).any(|c| !codes.contains(&c)) {
-            continue;
-        }
-        let dim = row.len();
-        let vectors: Vec<&[f64]> = weights.chunks_exact(dim).collect();
-        let (gates, of_experts) = vectors.split_at(shape.gates());
-        let units = of_experts.len() / shape.experts;
-        let truth = Map::from_iter([
-            ("gates".to_string(), json!(gates)),
-            ("experts".to_string(), json!(of_experts.chunks(units).collect::<Vec<_>>())),
-            ("expert_of_row".to_string(), json!(experts)),
-        ]);
-        let mut data = Dataset::new(Matrix::dense(rows, columns, x)).with_target(Target::Classes(Classes { codes, names }));
-        data.columns = (1..=columns).map(|j| format!("x{j}")).collect();
-        return Ok(Simulation { data, truth });
-    }
-    Err(Error::Unfit(format!("{TRIES} draws from the prior left a class without rows: ask for more rows or fewer classes")))
+    let x = normal_features(rows, columns, &mut stream.rng());
+    let draw = |rng: &mut Philox| {
+        let (point, _) = model.prior(rng)?;
+        let outcomes = model.outcomes(&point, &x, rng);
+        Ok((point, outcomes))
+    };
+    let all = |(_, o): &(_, Outcomes)| (0..request.classes as u32).all(|c| o.codes.contains(&c));
+    let Some(((point, outcomes), true)) = draw_until(stream, 1..=TRIES, draw, all)? else {
+        return Err(Error::Unfit(format!("{TRIES} draws from the prior left a class without rows: ask for more rows or fewer classes")));
+    };
+    let weights = model.weights(&point);
+    let vectors: Vec<&[f64]> = weights.chunks_exact(model.shape.dim()).collect();
+    let (gates, of_experts) = vectors.split_at(model.shape.gates());
+    let units = of_experts.len() / model.shape.experts;
+    let truth = Map::from_iter([
+        ("gates".to_string(), json!(gates)),
+        ("experts".to_string(), json!(of_experts.chunks(units).collect::<Vec<_>>())),
+        ("expert_of_row".to_string(), json!(outcomes.experts)),
+    ]);
+    let mut data = model.dataset(x, outcomes.codes);
+    data.columns = (1..=columns).map(|j| format!("x{j}")).collect();
+    Ok(Simulation { data, truth })
 }

@@ -2,56 +2,57 @@
 //!
 //! A sweep conditions on all there is (atoms, who uses them, weights, scales, concentrations, mass), so all of it is drawn and handed over.
 
-use rand_distr::Distribution;
-
-use super::generate::{Governors, generate, mix};
+use super::counts::Counts;
+use super::gaussian::Gaussian;
+use super::generate::{Unknowns, mix};
 use super::likelihood::Likelihood;
 use super::sampler::{Kind, Local, Sampler, State};
+use super::settings::{LikelihoodKind, Settings};
+use super::{Schema, sampler_of};
 use crate::Result;
-use crate::check::{Checkable, Installed};
-use crate::data::{Classes, Dataset, Matrix};
-use crate::dist::Gamma;
+use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress};
+use crate::data::Dataset;
 use crate::run::{Block, Philox};
 
-/// Shape and rate of the priors of mass and concentrations.
-const GOVERNORS: (f64, f64) = (3.0, 3.0);
+/// Columns of the tiny data.
+const COLUMNS: usize = 2;
+
+/// Runs the three checks of the sampler that is set, on two sources.
+pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    // numbers of factors change slowly where there is little else to learn from: fewer draws, further apart
+    let calibration = CalibrationSettings { draws: 15, bins: 8, max_thin: 1000, ..effort.calibration.clone() };
+    let effort = &Effort { calibration, ..effort.clone() };
+    match settings.likelihood {
+        LikelihoodKind::Poisson => crate::check::check(&Subject::counts(settings, vec![2, 3]), effort, seed, progress),
+        LikelihoodKind::Gaussian => crate::check::check(&Subject::gaussian(settings, vec![2, 3]), effort, seed, progress),
+    }
+}
 
 /// Subject of the checks.
 pub struct Subject<L> {
-    /// The distribution of the data, with priors that have enough moments.
-    pub likelihood: L,
-    /// Which sampler.
-    pub kind: Kind,
-    /// Rows of each source.
-    pub rows: Vec<u64>,
-    /// Attempts to split or merge.
-    pub split_merge: usize,
-    /// Rows that may bear or lose atoms.
-    pub birth_rows: f64,
-    /// Mass and concentrations are known.
-    pub governors: Option<Governors>,
+    /// The sampler.
+    pub program: Sampler<L>,
 }
 
-/// All that a sweep conditions on.
-pub struct Unknowns<S> {
-    /// What every row sees.
-    pub state: State<S>,
-    /// Atoms and weights of every row.
-    pub rows: Vec<Vec<(u64, f64)>>,
+impl Subject<Counts> {
+    /// The sampler of counts that is set, with so many rows of each source.
+    pub fn counts(settings: &Settings, rows: Vec<u64>) -> Self {
+        let schema = Schema::drawn(COLUMNS, rows);
+        Self::new(settings, &schema, schema.counts(settings))
+    }
 }
 
-impl<L: Likelihood + Clone> Subject<L> {
-    /// Source of each row: mixed, so that blocks hold several.
-    pub fn sources(&self) -> Vec<u32> {
-        let mut left = self.rows.clone();
-        let mut out = Vec::new();
-        while left.iter().any(|&n| n > 0) {
-            for (j, n) in left.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
-                *n -= 1;
-                out.push(j as u32);
-            }
-        }
-        out
+impl Subject<Gaussian> {
+    /// The same for real numbers.
+    pub fn gaussian(settings: &Settings, rows: Vec<u64>) -> Self {
+        let schema = Schema::drawn(COLUMNS, rows);
+        Self::new(settings, &schema, schema.gaussian(settings))
+    }
+}
+
+impl<L: Likelihood> Subject<L> {
+    fn new(settings: &Settings, schema: &Schema, likelihood: L) -> Self {
+        Self { program: Sampler { most_atoms: usize::MAX, ..sampler_of(settings, schema, likelihood) } }
     }
 }
 
@@ -62,80 +63,47 @@ fn values_of(data: &Dataset<'_>, i: usize) -> Vec<f64> {
     x
 }
 
-impl<L: Likelihood + Clone> Checkable for Subject<L> {
+impl<L: Likelihood> Checkable for Subject<L> {
     type Program = Sampler<L>;
-    type Unknowns = Unknowns<L::Scales>;
+    type Model = Sampler<L>;
 
     fn title(&self) -> String {
-        let words = match self.kind {
+        let words = match self.program.kind {
             Kind::Parallel => "parallel",
             Kind::RowSlice => "rowslice",
             Kind::Slice => "slice",
         };
-        format!("{} by {words}, {} source(s)", L::NAME, self.rows.len())
+        format!("{} by {words}, {} source(s)", L::NAME, self.program.rows.len())
     }
 
     fn block_rows(&self) -> usize {
         2
     }
 
-    fn prior(&self, rng: &mut Philox) -> Result<Unknowns<L::Scales>> {
-        let governors = match &self.governors {
-            Some(known) => known.clone(),
-            None => {
-                let distribution = Gamma::new(GOVERNORS.0, GOVERNORS.1)?;
-                Governors { mass: distribution.sample(rng), concentration: self.rows.iter().map(|_| distribution.sample(rng)).collect() }
-            }
-        };
-        let scales = self.likelihood.prior_scales(rng)?;
-        let (state, rows) = generate(&self.likelihood, &self.rows, &self.sources(), governors, scales, rng)?;
-        Ok(Unknowns { state, rows })
+    fn model(&self) -> &Sampler<L> {
+        &self.program
     }
 
-    fn simulate(&self, unknowns: &Unknowns<L::Scales>, rng: &mut Philox) -> Result<Dataset<'static>> {
-        let (sources, width) = (self.sources(), self.likelihood.width());
-        let mut values = Vec::with_capacity(sources.len() * width);
-        for (entries, &j) in unknowns.rows.iter().zip(&sources) {
-            let mean = mix(&unknowns.state, entries, width);
-            values.extend(self.likelihood.draw_row(&unknowns.state.scales, j as usize, &mean, rng)?);
-        }
-        let mut data = Dataset::new(Matrix::dense(sources.len(), width, values));
-        data.sources = Some(Classes { codes: sources, names: (0..self.rows.len()).map(|j| j.to_string()).collect() });
-        Ok(data)
+    fn program(&self) -> &Sampler<L> {
+        &self.program
     }
 
-    fn program(&self, _: &Dataset<'_>) -> Result<Sampler<L>> {
-        let known = self.governors.is_some();
-        Ok(Sampler {
-            likelihood: self.likelihood.clone(),
-            kind: self.kind,
-            rows: self.rows.clone(),
-            mass: 1.0,
-            mass_prior: (!known).then_some(GOVERNORS),
-            concentration: 1.0,
-            concentration_prior: (!known).then_some(GOVERNORS),
-            split_merge: self.split_merge,
-            birth_rows: self.birth_rows,
-            most_atoms: usize::MAX,
-            shape_from: 0,
-            pairs: true,
-        })
-    }
+    fn given(&self, _: &mut Philox) {}
 
-    fn install(&self, program: &Sampler<L>, unknowns: Unknowns<L::Scales>, blocks: &[Block<'_>]) -> Result<Installed<Sampler<L>>> {
+    fn install(&self, unknowns: Unknowns<L::Scales>, blocks: &[Block<'_>]) -> Result<Installed<Sampler<L>>> {
         let mut rows = unknowns.rows.into_iter();
         let locals = blocks
             .iter()
             .map(|block| Local {
                 rows: rows.by_ref().take(block.rows()).collect(),
-                filled: program.likelihood.fill(block),
+                filled: self.program.likelihood.fill(block),
                 ..Local::default()
             })
             .collect();
         Ok(Installed { global: unknowns.state, locals: Some(locals) })
     }
 
-    fn recover(&self, _: &Sampler<L>, global: &State<L::Scales>, locals: &[Local]) -> Result<Unknowns<L::Scales>> {
+    fn recover(&self, global: &State<L::Scales>, locals: &[Local]) -> Result<Unknowns<L::Scales>> {
         let mut state = global.clone();
         let mut rows: Vec<Vec<(u64, f64)>> = locals.iter().flat_map(|l| l.rows.clone()).collect();
         for (id, w) in rows.iter_mut().flatten() {
@@ -165,10 +133,6 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
             "Σ ln(1+|w|)",
             "Σ ln(1+|φ|)",
             "Σ b",
-            "ln mass",
-            "ln(1+atoms) × ln mass",
-            "ln concentration 1",
-            "ln(1+atoms) × ln concentration 1",
             "ln likelihood / 10",
             "ln(1+|x|)",
             "|Σ φw| of row 1",
@@ -177,8 +141,14 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         ]
         .map(String::from)
         .to_vec();
+        if self.program.mass_prior.is_some() {
+            names.extend(["ln mass", "ln(1+atoms) × ln mass"].map(String::from));
+        }
+        if self.program.concentration_prior.is_some() {
+            names.extend(["ln concentration 1", "ln(1+atoms) × ln concentration 1"].map(String::from));
+        }
         for scale in L::SCALES {
-            names.extend((0..scale.len(self.rows.len())).map(|j| format!("ln {} {}", scale.name, j + 1)));
+            names.extend((0..scale.len(self.program.rows.len())).map(|j| format!("ln {} {}", scale.name, j + 1)));
             names.push(format!("ln {} 1 × Σ ln(1+|w|)", scale.name));
             names.push(format!("ln {} 1 × Σ ln(1+|φ|)", scale.name));
             names.push(format!("(ln {} 1)²", scale.name));
@@ -187,7 +157,8 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
     }
 
     fn functions(&self, unknowns: &Unknowns<L::Scales>, data: &Dataset<'_>, out: &mut Vec<f64>) {
-        let (state, sources, width) = (&unknowns.state, self.sources(), self.likelihood.width());
+        let (likelihood, state) = (&self.program.likelihood, &unknowns.state);
+        let (sources, width) = (self.program.sources(), likelihood.width());
         let atoms = state.atoms.len() as f64;
         let total = |k: usize| state.atoms.uses_of(k).iter().sum::<u32>();
         let ones: f64 = (0..state.atoms.len()).map(|k| f64::from(total(k))).sum();
@@ -199,7 +170,7 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
         let mut x_sum = 0.0;
         for (i, entries) in unknowns.rows.iter().enumerate() {
             let (mean, x) = (mix(state, entries, width), values_of(data, i));
-            ln_likelihood += self.likelihood.ln_density(&state.scales, sources[i] as usize, &mean, &x);
+            ln_likelihood += likelihood.ln_density(&state.scales, sources[i] as usize, &mean, &x);
             x_sum += x.iter().map(|&v| soft(v)).sum::<f64>();
         }
         let first = mix(state, &unknowns.rows[0], width);
@@ -214,50 +185,22 @@ impl<L: Likelihood + Clone> Checkable for Subject<L> {
             weights,
             phi,
             state.atoms.weight.iter().sum(),
-            state.mass.ln(),
-            atoms.ln_1p() * state.mass.ln(),
-            state.concentration[0].ln(),
-            atoms.ln_1p() * state.concentration[0].ln(),
             ln_likelihood / 10.0,
             x_sum,
             first.iter().map(|&v| soft(v)).sum(),
             x_sum * ones.ln_1p(),
             unknowns.rows.iter().flatten().fold(0.0, |m, e| soft(e.1).max(m)),
         ]);
+        if self.program.mass_prior.is_some() {
+            out.extend([state.mass.ln(), atoms.ln_1p() * state.mass.ln()]);
+        }
+        if self.program.concentration_prior.is_some() {
+            let ln = state.concentration[0].ln();
+            out.extend([ln, atoms.ln_1p() * ln]);
+        }
         for values in L::scale_values(&state.scales) {
             out.extend(values.iter().map(|v| v.ln()));
             out.extend([values[0].ln() * weights, values[0].ln() * phi, values[0].ln().powi(2)]);
         }
-    }
-}
-
-impl Subject<super::counts::Counts> {
-    /// Counts of two columns.
-    pub fn small_counts(kind: Kind, rows: Vec<u64>) -> Self {
-        let likelihood = super::counts::Counts {
-            width: 2,
-            sources: rows.len(),
-            atom_shape: 0.7,
-            shape_prior: Some((6.0, 8.0)),
-            weight_shape: 1.5,
-            rate_prior: (5.0, 5.0),
-            background_prior: (3.0, 10.0),
-            background_start: 0.3,
-            first_atom: Some(vec![1.0, 0.5]),
-            fixed: None,
-        };
-        let birth_rows = rows.iter().sum::<u64>() as f64;
-        Self { likelihood, kind, rows, split_merge: 3, birth_rows, governors: None }
-    }
-}
-
-impl Subject<super::gaussian::Gaussian> {
-    /// Real numbers of two columns.
-    pub fn small_gaussian(kind: Kind, rows: Vec<u64>) -> Self {
-        let centre = super::gaussian::Centre { columns: 2, means: vec![0.0; 2 * (rows.len() + 1)], scale: 1.0, missing: false };
-        let hyper = super::gaussian::Hyper { shape: 4.0, rate: 4.0, fixed: None };
-        let likelihood = super::gaussian::Gaussian { centre, hyper };
-        let birth_rows = rows.iter().sum::<u64>() as f64;
-        Self { likelihood, kind, rows, split_merge: 3, birth_rows, governors: None }
     }
 }

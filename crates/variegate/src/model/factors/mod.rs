@@ -11,7 +11,7 @@
 //! | `likelihood.rs` | what they ask of it |
 //! | `counts/`, `gaussian/` | the two likelihoods |
 //! | `draws.rs`, `posterior.rs`, `stage.rs`, `matching.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
-//! | `generate.rs`, `simulate.rs`, `check.rs` | data from the prior, and the checks |
+//! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
 mod check;
 mod counts;
@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
 use crate::answer::Posterior;
-use crate::check::{CalibrationSettings, CheckReport, Effort, Progress};
+use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::Around;
 use crate::data::{Needs, Questions, Survey};
 use crate::run::{AnyProgram, Piece, Schedule, state};
@@ -146,15 +146,7 @@ impl Model for FactorsModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
-        let s = &self.settings;
-        let rows = vec![2, 3];
-        // numbers of factors change slowly where there is little else to learn from: fewer draws, further apart
-        let calibration = CalibrationSettings { draws: 15, bins: 8, max_thin: 1000, ..effort.calibration.clone() };
-        let effort = &Effort { calibration, ..effort.clone() };
-        match s.likelihood {
-            LikelihoodKind::Poisson => crate::check::check(&check::Subject::small_counts(s.sampler, rows), effort, seed, progress),
-            LikelihoodKind::Gaussian => crate::check::check(&check::Subject::small_gaussian(s.sampler, rows), effort, seed, progress),
-        }
+        check::check(&self.settings, effort, seed, progress)
     }
 }
 

@@ -60,6 +60,12 @@ impl Schema {
         Ok((Self { columns: header.columns.clone(), width: header.width, sources, rows, means, centre }, warnings))
     }
 
+    /// That of data which are to be drawn: entries as they are, counts of mean 1.
+    pub(super) fn drawn(width: usize, rows: Vec<u64>) -> Self {
+        let sources = rows.iter().map(|_| String::new()).collect();
+        Self { columns: Vec::new(), width, sources, rows, means: vec![1.0; width], centre: None }
+    }
+
     /// The Poisson likelihood of these data.
     pub(super) fn counts(&self, s: &Settings) -> Counts {
         let rows: u64 = self.rows.iter().sum();

@@ -23,36 +23,36 @@ settings! {
         /// How the posterior is sampled; slice is the paper's, corrected.
         sampler: SamplerKind = SamplerKind::Parallel, in word(SamplerKind::WORDS), read by Check;
         /// Factors of a row that the prior expects; with learn_mass the mean of its prior.
-        mass: f64 = 1.0, in number(0.0, 100.0), read by Simulate;
+        mass: f64 = 1.0, in number(0.0, 100.0), read by Simulate, Check;
         /// Whether the mass is learned.
-        learn_mass: bool = false, in switch();
+        learn_mass: bool = false, in switch(), read by Check;
         /// Shape of the Gamma prior of each source's concentration (large: sources use factors alike).
-        concentration_shape: f64 = 1.0, in number(0.0, 1e6);
+        concentration_shape: f64 = 1.0, in number(0.0, 1e6), read by Check;
         /// Rate of the Gamma prior of each source's concentration.
-        concentration_rate: f64 = 1.0, in number(0.0, 1e6);
+        concentration_rate: f64 = 1.0, in number(0.0, 1e6), read by Check;
         /// Shape of the entries of factors of counts; below 1 they are sparse; with learn_shape the mean of its prior.
-        atom_shape: f64 = 0.3, in number(0.0, 1e3), read by Simulate;
+        atom_shape: f64 = 0.3, in number(0.0, 1e3), read by Simulate, Check;
         /// Whether the shape of the entries is learned: text wants far sparser factors than most other counts (poisson).
-        learn_shape: bool = true, in switch();
+        learn_shape: bool = true, in switch(), read by Check;
         /// Shape of the weights of factors of counts.
-        weight_shape: f64 = 1.0, in number(0.0, 1e3), read by Simulate;
+        weight_shape: f64 = 1.0, in number(0.0, 1e3), read by Simulate, Check;
         /// Shape of the Gamma priors of rates (poisson) or precisions (gaussian).
-        scale_shape: f64 = 1.0, in number(0.0, 1e6);
+        scale_shape: f64 = 1.0, in number(0.0, 1e6), read by Check;
         /// Rate of the Gamma priors of rates (poisson) or precisions (gaussian).
-        scale_rate: f64 = 1.0, in number(0.0, 1e6);
+        scale_rate: f64 = 1.0, in number(0.0, 1e6), read by Check;
         /// Shape of the Gamma prior of each source's background rate (poisson).
-        background_shape: f64 = 1.0, in number(0.0, 1e6);
+        background_shape: f64 = 1.0, in number(0.0, 1e6), read by Check;
         /// Rate of the Gamma prior of each source's background rate (poisson); nothing takes ten over the mean count.
-        background_rate: Option<f64> = None, in number_or_nothing(0.0, 1e12);
+        background_rate: Option<f64> = None, in number_or_nothing(0.0, 1e12), read by Check;
         /// Whether the mean of each column in each source is taken off first (gaussian).
         center: bool = true, in switch();
         /// Whether entries may be missing (NaN), to be drawn with the rest (gaussian).
         missing: bool = false, in switch();
         /// Attempts to split or merge factors in a sweep; nothing takes 20 for counts, 60 for real numbers.
-        split_merge: Option<u64> = None, in whole_or_nothing(0, 100_000);
+        split_merge: Option<u64> = None, in whole_or_nothing(0, 100_000), read by Check;
         /// Rows that may bear or lose a factor of their own in a sweep, on average (parallel); nothing takes 60 for counts, 200 for
         /// real numbers.
-        birth_rows: Option<f64> = None, in number_or_nothing(0.0, 1e9);
+        birth_rows: Option<f64> = None, in number_or_nothing(0.0, 1e9), read by Check;
         /// Most factors; nothing takes four times the root of rows times columns, at most 2000.
         max_factors: Option<u64> = None, in whole_or_nothing(1, 100_000);
         sampling { n_chains: 2, n_warmup: 200, n_draws: 100, thin: 5 }

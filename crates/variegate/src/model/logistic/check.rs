@@ -1,109 +1,105 @@
-//! The sampler as the checks see it: five points with one to three trials each, a bias and two columns, weights from
-//! the prior, labels from the model.
+//! The sampler as the checks see it: five points with one to three trials each, two columns and a bias where there is one.
 //!
 //! A sweep draws every ω afresh given the weights, so the weights alone are what it conditions on. Several trials at a point give
 //! rows of weight 0 to 3, so that PG(b, c) is checked for each of these b.
 
-use rand_distr::{Distribution, StandardNormal};
-
-use super::Gibbs;
-use super::gibbs::State;
+use super::Settings;
+use super::gibbs::{Gibbs, State};
 use crate::Result;
-use crate::check::{Checkable, Installed};
-use crate::data::{Classes, Dataset, Design, Matrix, Target};
+use crate::check::generative::Trials;
+use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress};
+use crate::data::{Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
-use crate::run::{Block, Philox, open01};
+use crate::run::{Block, Philox, Program};
 use crate::special::{log1p_exp, sigmoid};
 
-const POINTS: usize = 5;
-/// Prior precisions of the two columns and the bias; not all equal, so that a mixed-up order shows.
-const PRECISION: [f64; 3] = [1.0, 2.0, 0.5];
-const TRIALS: [f64; POINTS] = [1.0, 2.0, 1.0, 3.0, 1.0];
+const TRIALS: Trials<'static> = Trials(&[1, 2, 1, 3, 1]);
+const COLUMNS: usize = 2;
 
-/// Subject of the checks.
-pub struct Subject;
-
-impl Subject {
-    fn design() -> Design {
-        Design::identity(2, true)
-    }
+/// Runs the three checks of the sampler that is set.
+pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    // a weak prior lets weights go far where the few rows can be separated, and it takes many sweeps to come back
+    let calibration = CalibrationSettings { max_thin: effort.calibration.max_thin.max(200), ..effort.calibration.clone() };
+    crate::check::check(&Subject::new(settings), &Effort { calibration, ..effort.clone() }, seed, progress)
 }
 
-/// Rows of the design, the bias last.
-fn rows(data: &Dataset<'_>) -> Vec<[f64; 3]> {
-    (0..data.rows())
-        .map(|i| {
-            let mut row = [0.0, 0.0, 1.0];
-            data.x.view().for_row(i, |j, v| row[j] = v);
-            row
-        })
-        .collect()
+/// Subject of the checks.
+pub struct Subject {
+    program: Gibbs,
+    title: String,
+}
+
+impl Subject {
+    /// The sampler that is set.
+    pub fn new(settings: &Settings) -> Self {
+        let program = settings.program(Design::identity(COLUMNS, settings.fit_intercept));
+        let bias = program.precision.get(COLUMNS).map_or("no bias".to_string(), |p| format!("that of the bias {p}"));
+        let title = format!("{}, prior precision {}, {bias}", Gibbs::NAME, settings.prior_precision);
+        Self { program, title }
+    }
 }
 
 impl Checkable for Subject {
     type Program = Gibbs;
-    type Unknowns = Vec<f64>;
+    type Model = Gibbs;
+
+    fn title(&self) -> String {
+        self.title.clone()
+    }
 
     fn block_rows(&self) -> usize {
         2
     }
 
-    fn prior(&self, rng: &mut Philox) -> Result<Vec<f64>> {
-        Ok(PRECISION
-            .iter()
-            .map(|p| {
-                let z: f64 = StandardNormal.sample(rng);
-                z / p.sqrt()
-            })
-            .collect())
+    fn model(&self) -> &Gibbs {
+        &self.program
     }
 
-    /// b trials on the same features become one row for the successes and one for the failures, weighted by their number.
-    fn simulate(&self, weights: &Vec<f64>, rng: &mut Philox) -> Result<Dataset<'static>> {
-        let (mut x, mut codes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        for b in TRIALS {
-            let row: [f64; 2] = [StandardNormal.sample(rng), StandardNormal.sample(rng)];
-            let p = sigmoid(weights[2] + dot(&row, &weights[..2]));
-            let successes = (0..b as u32).filter(|_| open01(rng) < p).count() as f64;
-            for (code, count) in [(1, successes), (0, b - successes)] {
-                x.extend(row);
-                codes.push(code);
-                counts.push(count);
-            }
-        }
-        let names = vec!["no".into(), "yes".into()];
-        let mut data = Dataset::new(Matrix::dense(2 * POINTS, 2, x)).with_target(Target::Classes(Classes { codes, names }));
-        data.weights = Some(counts);
-        Ok(data)
+    fn program(&self) -> &Gibbs {
+        &self.program
     }
 
-    fn program(&self, _: &Dataset<'_>) -> Result<Gibbs> {
-        Ok(Gibbs { design: Self::design(), precision: PRECISION.to_vec() })
+    fn given(&self, rng: &mut Philox) -> Matrix<'static> {
+        TRIALS.features(COLUMNS, rng)
     }
 
-    fn install(&self, _: &Gibbs, weights: Vec<f64>, _: &[Block<'_>]) -> Result<Installed<Gibbs>> {
+    fn arrange(&self, data: Dataset<'static>) -> Dataset<'static> {
+        TRIALS.gather(data)
+    }
+
+    fn install(&self, weights: Vec<f64>, _: &[Block<'_>]) -> Result<Installed<Gibbs>> {
         Ok(Installed { global: State::at(weights), locals: None })
     }
 
-    fn recover(&self, _: &Gibbs, state: &State, _: &[()]) -> Result<Vec<f64>> {
+    fn recover(&self, state: &State, _: &[()]) -> Result<Vec<f64>> {
         Ok(state.weights.clone())
     }
 
     fn names(&self) -> Vec<String> {
-        ["w1", "w2", "bias", "w1²", "w2²", "bias²", "w1·w2", "w1·bias", "w2·bias", "log likelihood", "score 1", "score 2", "score bias"]
-            .map(String::from)
-            .to_vec()
+        let names = &["w1", "w2", "bias"][..self.program.precision.len()];
+        let mut out: Vec<String> = names.iter().map(|w| w.to_string()).collect();
+        for (i, a) in names.iter().enumerate() {
+            out.extend(names[..=i].iter().map(|b| format!("{b}·{a}")));
+        }
+        out.push("log likelihood".into());
+        out.extend(names.iter().map(|w| format!("score of {w}")));
+        out
     }
 
     fn functions(&self, w: &Vec<f64>, data: &Dataset<'_>, out: &mut Vec<f64>) {
-        out.extend([w[0], w[1], w[2], w[0] * w[0], w[1] * w[1], w[2] * w[2], w[0] * w[1], w[0] * w[2], w[1] * w[2]]);
+        out.extend(w);
+        for (i, a) in w.iter().enumerate() {
+            out.extend(w[..=i].iter().map(|b| a * b));
+        }
         let Target::Classes(classes) = &data.target else { return };
-        let (mut log_likelihood, mut score) = (0.0, [0.0; 3]);
-        for (i, row) in rows(data).iter().enumerate() {
+        let (mut log_likelihood, mut score) = (0.0, vec![0.0; w.len()]);
+        let mut row = vec![1.0; w.len()];
+        for (i, x) in data.x.to_dense().chunks_exact(COLUMNS).enumerate() {
+            row[..COLUMNS].copy_from_slice(x);
             let b = data.weights.as_ref().map_or(1.0, |w| w[i]);
-            let (y, eta) = (classes.codes[i] as f64, dot(row, w));
+            let (y, eta) = (f64::from(classes.codes[i]), dot(&row, w));
             log_likelihood += b * (y * eta - log1p_exp(eta));
-            for (s, v) in score.iter_mut().zip(row) {
+            for (s, v) in score.iter_mut().zip(&row) {
                 *s += b * (y - sigmoid(eta)) * v;
             }
         }

@@ -32,11 +32,11 @@ settings! {
     /// Settings of a fit.
     pub struct Settings {
         /// Prior precision of each weight, on the scale of the standardised columns.
-        prior_precision: f64 = 1.0, in positive(), read by Simulate;
+        prior_precision: f64 = 1.0, in positive(), read by Simulate, Check;
         /// Prior precision of the bias; nothing gives it that of the weights.
-        bias_precision: Option<f64> = Some(0.1), in positive_or_nothing(), read by Simulate;
+        bias_precision: Option<f64> = Some(0.1), in positive_or_nothing(), read by Simulate, Check;
         /// Whether there is a bias.
-        fit_intercept: bool = true, in switch(), read by Simulate;
+        fit_intercept: bool = true, in switch(), read by Simulate, Check;
         /// Whether columns are centred and scaled to unit variance first.
         standardize: bool = true, in switch();
         sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
@@ -50,13 +50,13 @@ impl Settings {
         Ok(LogisticModel { settings: self })
     }
 
-    /// Prior precision of every design column.
-    fn precisions(&self, design: &Design) -> Vec<f64> {
-        let mut out = vec![self.prior_precision; design.dim()];
-        if let (true, Some(bias), Some(last)) = (design.intercept, self.bias_precision, out.last_mut()) {
+    /// The sampler over a design.
+    fn program(&self, design: Design) -> Gibbs {
+        let mut precision = vec![self.prior_precision; design.dim()];
+        if let (true, Some(bias), Some(last)) = (design.intercept, self.bias_precision, precision.last_mut()) {
             *last = bias;
         }
-        out
+        Gibbs { design, precision }
     }
 }
 
@@ -160,14 +160,14 @@ impl Model for LogisticModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
-        crate::check::check(&check::Subject, effort, seed, progress)
+        check::check(&self.settings, effort, seed, progress)
     }
 }
 
 impl LogisticModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = &self.settings;
-        let program = Gibbs { precision: s.precisions(&schema.design), design: schema.design.clone() };
+        let program = s.program(schema.design.clone());
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
         let sealed = state::seal(SCHEMA, &schema)?;
         let read = move |chains: &[Piece]| Ok(Box::new(LogisticPosterior::new(&schema, chains)?) as Box<dyn Posterior>);

@@ -3,6 +3,7 @@
 use serde_json::{Map, json};
 
 use super::*;
+use crate::check::{InvarianceSettings, sweep_invariance};
 use crate::data::Dataset;
 use crate::data::Target;
 use crate::data::{Classes, Matrix};
@@ -120,6 +121,23 @@ fn the_sampler_passes_every_check() {
     for report in model.check(&Effort::quick(), 20, &mut |_| {}).unwrap() {
         assert!(report.passed, "{report}");
     }
+}
+
+/// What is checked is what is set: precisions show in the second moments, and without an intercept there is nothing to say of a bias.
+#[test]
+fn settings_reach_the_check() {
+    let moment = |settings: &Settings, name: &str| {
+        let effort = InvarianceSettings { draws: 2_000, ..Default::default() };
+        let report = sweep_invariance(&check::Subject::new(settings), &effort, 1, &mut |_| ()).unwrap();
+        report.comparisons.iter().find(|c| c.name == name).map(|c| c.expected)
+    };
+    let tight = Settings { prior_precision: 4.0, bias_precision: Some(16.0), ..Settings::default() };
+    for (name, variance) in [("w1·w1", 0.25), ("w2·w2", 0.25), ("bias·bias", 0.0625)] {
+        let found = moment(&tight, name).unwrap();
+        // the mean of 2000 squares, five standard deviations
+        assert!((found / variance - 1.0).abs() < 5.0 * (2.0f64 / 2_000.0).sqrt(), "{name}: {found} for {variance}");
+    }
+    assert_eq!(moment(&Settings { fit_intercept: false, ..Settings::default() }, "bias"), None);
 }
 
 #[test]

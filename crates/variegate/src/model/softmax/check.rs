@@ -6,7 +6,6 @@
 //! never falls from sweep to sweep; it stays below the log evidence; at the end no change of means, covariances or precisions raises it;
 //! the gradient behind the start is that of its objective.
 
-use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
 use super::factors::Factors;
@@ -15,15 +14,15 @@ use super::map::Objective;
 use super::policy::Policy;
 use super::program::Vb;
 use super::settings::{Settings, Task};
-use super::simulate::draw_truth;
+use super::simulate::Joint;
 use super::structure::Sizes;
 use super::tree::{Coding, Emission, Gates, Structure};
 use super::{Ascent, Bound, Precision, Schema};
 use crate::Result;
-use crate::check::{CheckReport, Comparison, Progress};
-use crate::data::{Classes, Dataset, Design, Matrix, Target};
+use crate::check::generative::normal_features;
+use crate::check::{CheckReport, Comparison, Generative, Progress};
+use crate::data::{Design, Target};
 use crate::infer::finite_difference::check_gradient;
-use crate::linalg::dot;
 use crate::run::{Chain, Purpose, Shape, Stream, Typed, blocks};
 use crate::special::{ln_gamma, log_sum_exp, log1p_exp};
 
@@ -124,13 +123,13 @@ pub(super) fn structure(settings: &Settings) -> Result<(Structure, Emission)> {
     Ok((structure, outcome))
 }
 
-/// A program over data of its own, without standardisation.
-pub(super) fn program(settings: &Settings, outcome: Emission, design: Design, counts: Vec<f64>) -> Result<Vb> {
+/// The schema of data that are drawn: columns and outcomes as they are.
+pub(super) fn schema(outcome: Emission, design: Design, counts: Vec<f64>) -> Schema {
     let (classes, outputs) = match outcome {
         Emission::Classes(classes) => (classes, 0),
         Emission::Real(outputs) => (0, outputs),
     };
-    let schema = Schema {
+    Schema {
         columns: Vec::new(),
         classes: (0..classes).map(|c| c.to_string()).collect(),
         counts,
@@ -138,8 +137,12 @@ pub(super) fn program(settings: &Settings, outcome: Emission, design: Design, co
         y_mean: vec![0.0; outputs],
         y_scale: vec![1.0; outputs],
         design,
-    };
-    Ascent::program_of(settings, &schema)
+    }
+}
+
+/// A program over data of its own, without standardisation.
+pub(super) fn program(settings: &Settings, outcome: Emission, design: Design, counts: Vec<f64>) -> Result<Vb> {
+    Ascent::program_of(settings, &schema(outcome, design, counts))
 }
 
 /// The job of fitting one structure from one start.
@@ -159,27 +162,17 @@ pub(super) fn job(structure: &Structure, sweeps: u64) -> Job {
 fn one(settings: &Settings, structure: &Structure, outcome: Emission, design: Design, stream: Stream, seen: &mut Seen) -> Result<()> {
     let mut rng = stream.rng();
     let columns = design.kept.len();
-    let x: Vec<f64> = (0..ROWS * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
-    let truth = draw_truth(settings, structure.tree(outcome, settings.coding), outcome, &design, &mut rng)?;
-    let rows = x.chunks_exact(columns).map(|row| if design.intercept { [row, &[1.0]].concat() } else { row.to_vec() });
-    let mut evidence = None;
-    let (target, counts) = match outcome {
-        Emission::Classes(classes) => {
-            let codes: Vec<u32> = rows.map(|row| truth.class(&row, &mut rng)).collect();
-            evidence = (design.dim() == 1).then(|| log_evidence(settings, &x, &codes));
-            let counts = (0..classes as u32).map(|c| codes.iter().filter(|k| **k == c).count() as f64).collect();
-            (Target::Classes(Classes { codes, names: (0..classes).map(|c| c.to_string()).collect() }), counts)
+    let model = Joint::of(settings, structure, outcome, &design);
+    let x = normal_features(ROWS, columns, &mut rng);
+    let data = model.data(&model.prior(&mut rng)?, &x, &mut rng)?;
+    let (evidence, counts) = match &data.target {
+        Target::Classes(classes) => {
+            let evidence = (design.dim() == 1).then(|| log_evidence(settings, &x.to_dense(), &classes.codes));
+            let count = |c: usize| classes.codes.iter().filter(|k| **k as usize == c).count() as f64;
+            (evidence, (0..classes.names.len()).map(count).collect())
         }
-        Emission::Real(_) => {
-            let slope = |row: Vec<f64>| {
-                let leaf = truth.leaf(&row, &mut rng);
-                let z: f64 = StandardNormal.sample(&mut rng);
-                dot(&row, &truth.slopes[leaf * row.len()..(leaf + 1) * row.len()]) + truth.noise[leaf] * z
-            };
-            (Target::Real { width: 1, values: rows.map(slope).collect() }, vec![ROWS as f64])
-        }
+        _ => (None, vec![ROWS as f64]),
     };
-    let data = Dataset::new(Matrix::dense(ROWS, columns, x)).with_target(target);
     let program = Vb { tol: f64::MIN_POSITIVE, ..program(settings, outcome, design, counts)? };
 
     let blocks = blocks(&data, 3);

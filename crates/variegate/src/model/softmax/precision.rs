@@ -154,12 +154,6 @@ impl Prior {
             })
             .collect()
     }
-
-    /// A precision for each entry from draws of the groups' ones; `gamma` draws from the prior, whose rate it is told.
-    pub(crate) fn draw(&self, mut gamma: impl FnMut(f64) -> f64) -> Vec<f64> {
-        let groups: Vec<f64> = self.sizes.iter().map(|_| gamma(self.rate)).collect();
-        self.spread(&groups)
-    }
 }
 
 /// KL( Gamma(a, rate b) ‖ Gamma(a₀, rate b₀) ).

@@ -157,7 +157,7 @@ settings! {
         /// Most sweeps of an ascent.
         max_iter: u64 = 600, in whole(1, 100_000_000);
         /// Penalty of squared weights in the search for starts, and of inference map.
-        map_penalty: f64 = 1e-2, in positive();
+        map_penalty: f64 = 1e-2, in positive(), read by Check;
         /// Starts of each structure, run in parallel.
         n_init: u32 = 10, in whole(1, 10_000);
         /// Ascents from the best starts.

@@ -1,13 +1,17 @@
-//! Data from the prior: standard normal columns, precisions and weights from the prior, paths and outcomes from the tree.
+//! A tree as a distribution, and data drawn from it: standard normal columns, precisions and weights from the prior, paths and outcomes
+//! from the tree.
 
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde_json::{Map, Value, json};
 
 use super::bound::tilted::softmax;
 use super::layout::Layout;
+use super::leaf::LeafPrior;
 use super::policy::Policy;
 use super::settings::{Settings, Task};
-use super::tree::{Child, Emission, Leaf, Structure, Tree};
+use super::tree::{Child, Emission, Leaf, Structure};
+use crate::check::Generative;
+use crate::check::generative::{draw_until, normal_features};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
 use crate::model::Simulation;
@@ -24,62 +28,45 @@ settings! {
     }
 }
 
-/// Everything a tree is made of.
-pub(super) struct Truth {
-    pub(super) tree: Tree,
+/// A tree as a distribution.
+#[derive(Debug, Clone)]
+pub(super) struct Joint {
     pub(super) layout: Layout,
-    /// Units of all nodes, U×D.
-    pub(super) units: Vec<f64>,
-    /// Slopes of the leaves, L×D (one outcome).
-    pub(super) slopes: Vec<f64>,
-    /// Standard deviation of the noise of each leaf.
+    outcome: Emission,
+    gamma: (f64, f64),
+    leaf: LeafPrior,
+}
+
+/// All parameters of a tree.
+#[derive(Debug, Clone)]
+pub(super) struct Truth {
+    /// Units of all nodes, then slopes of each Gaussian leaf and output, one a row.
+    pub(super) vectors: Vec<f64>,
+    /// Precision of each group of weights, node after node.
+    pub(super) alpha: Vec<f64>,
+    /// Precision of the noise of each Gaussian leaf and output.
     pub(super) noise: Vec<f64>,
+    /// Precision of the slopes of each Gaussian leaf, relative to the noise.
+    pub(super) slope: Vec<f64>,
 }
 
-/// Parameters of a tree from their prior.
-pub(super) fn draw_truth(settings: &Settings, tree: Tree, outcome: Emission, design: &Design, rng: &mut Philox) -> Result<Truth> {
-    let gamma = |name: &str, shape: f64, rate: f64, rng: &mut Philox| -> Result<f64> {
-        let distribution = Gamma::new(shape, 1.0).map_err(|e| Error::setting(name, shape, format!("a shape to draw from ({e})")))?;
-        // a small shape draws precisions that underflow; their weights would not be finite
-        Ok((distribution.sample(rng) / rate).clamp(1e-200, 1e200))
-    };
-    let layout = Layout::new(&tree, &settings.shape(design), outcome, design.dim());
-    let mut units = Vec::new();
-    for node in &layout.nodes {
-        let mut failed = None;
-        let precisions = node.prior.draw(|rate| {
-            gamma("a0", settings.a0, rate, rng).unwrap_or_else(|e| {
-                failed = Some(e);
-                1.0
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        units.extend(precisions.iter().map(|p| {
-            let z: f64 = StandardNormal.sample(rng);
-            z / p.clamp(1e-200, 1e200).sqrt()
-        }));
-    }
-    let (mut slopes, mut noise) = (Vec::new(), Vec::new());
-    for _ in 0..layout.gaussians() {
-        let tau = gamma("noise_shape", settings.noise_shape, settings.noise_rate, rng)?;
-        let kappa = match settings.slope_precision {
-            Some(kappa) => kappa,
-            None => gamma("slope_shape", settings.slope_shape, settings.slope_rate, rng)?,
-        };
-        for _ in 0..design.dim() {
-            let z: f64 = StandardNormal.sample(rng);
-            slopes.push(z / (tau * kappa).sqrt());
-        }
-        noise.push(tau.sqrt().recip());
-    }
-    Ok(Truth { tree, layout, units, slopes, noise })
-}
+/// Precisions stay within these: a small shape draws some that underflow, and their weights would not be finite.
+const PRECISIONS: (f64, f64) = (1e-200, 1e200);
 
-impl Truth {
+impl Joint {
+    /// The tree with these priors.
+    pub(super) fn new(layout: Layout, outcome: Emission, gamma: (f64, f64), leaf: LeafPrior) -> Self {
+        Self { layout, outcome, gamma, leaf }
+    }
+
+    /// The tree of a structure as it is set.
+    pub(super) fn of(settings: &Settings, structure: &Structure, outcome: Emission, design: &Design) -> Self {
+        let (tree, shape) = (structure.tree(outcome, settings.coding), settings.shape(design));
+        Self::new(Layout::new(&tree, &shape, outcome, design.dim()), outcome, shape.gamma, settings.leaf())
+    }
+
     /// The leaf that a design row ends in.
-    pub(super) fn leaf(&self, row: &[f64], rng: &mut Philox) -> usize {
+    fn leaf(&self, truth: &Truth, row: &[f64], rng: &mut Philox) -> usize {
         let mut at = self.layout.root;
         loop {
             match at {
@@ -88,7 +75,7 @@ impl Truth {
                     let node = &self.layout.nodes[number];
                     let dim = self.layout.dim;
                     let units: Vec<f64> =
-                        (node.first_unit..node.first_unit + node.units).map(|u| dot(row, &self.units[u * dim..(u + 1) * dim])).collect();
+                        (node.first_unit..node.first_unit + node.units).map(|u| dot(row, &truth.vectors[u * dim..(u + 1) * dim])).collect();
                     let mut z = vec![0.0; node.width()];
                     node.logits_of(&units, &mut z);
                     softmax(&mut z);
@@ -102,20 +89,70 @@ impl Truth {
             }
         }
     }
+}
 
-    /// The class of a row.
-    pub(super) fn class(&self, row: &[f64], rng: &mut Philox) -> u32 {
-        match self.layout.leaves[self.leaf(row, rng)] {
-            Leaf::Class(class) => class,
-            Leaf::Gaussian => 0,
+/// A draw from Gamma(shape, rate).
+fn gamma((shape, rate): (f64, f64), rng: &mut Philox) -> Result<f64> {
+    let distribution = Gamma::new(shape, 1.0).map_err(|e| Error::Unfit(format!("{shape} is no shape to draw a precision from ({e})")))?;
+    Ok((distribution.sample(rng) / rate).clamp(PRECISIONS.0, PRECISIONS.1))
+}
+
+fn normal(rng: &mut Philox) -> f64 {
+    StandardNormal.sample(rng)
+}
+
+impl Generative for Joint {
+    type Unknowns = Truth;
+    type Given = Matrix<'static>;
+
+    fn prior(&self, rng: &mut Philox) -> Result<Truth> {
+        let layout = &self.layout;
+        let mut truth = Truth { vectors: Vec::new(), alpha: Vec::new(), noise: Vec::new(), slope: Vec::new() };
+        for node in &layout.nodes {
+            let alpha: Vec<f64> = (0..node.prior.groups()).map(|_| gamma(self.gamma, rng)).collect::<Result<_>>()?;
+            let precisions = node.prior.spread(&alpha);
+            truth.vectors.extend(precisions.iter().map(|p| normal(rng) / p.clamp(PRECISIONS.0, PRECISIONS.1).sqrt()));
+            truth.alpha.extend(alpha);
         }
+        for _ in 0..layout.gaussians() {
+            let noise: Vec<f64> = (0..layout.outputs).map(|_| gamma(self.leaf.noise, rng)).collect::<Result<_>>()?;
+            let kappa = match self.leaf.fixed_slope {
+                Some(kappa) => kappa,
+                None => gamma(self.leaf.slope, rng)?,
+            };
+            for tau in &noise {
+                truth.vectors.extend((0..layout.dim).map(|_| normal(rng) / (tau * kappa).sqrt()));
+            }
+            truth.noise.extend(noise);
+            truth.slope.push(kappa);
+        }
+        Ok(truth)
     }
 
-    /// The real outcome of a row.
-    fn outcome(&self, row: &[f64], rng: &mut Philox) -> f64 {
-        let (leaf, dim) = (self.leaf(row, rng), self.layout.dim);
-        let z: f64 = StandardNormal.sample(rng);
-        dot(row, &self.slopes[leaf * dim..(leaf + 1) * dim]) + self.noise[leaf] * z
+    fn data(&self, truth: &Truth, x: &Matrix<'static>, rng: &mut Philox) -> Result<Dataset<'static>> {
+        let (layout, dim) = (&self.layout, self.layout.dim);
+        let (mut codes, mut values) = (Vec::new(), Vec::new());
+        // the bias, if there is one, is the last of a design row
+        let mut row = vec![1.0; dim];
+        for x in x.to_dense().chunks_exact(x.cols()) {
+            row[..x.len()].copy_from_slice(x);
+            let leaf = self.leaf(truth, &row, rng);
+            match layout.leaves[leaf] {
+                Leaf::Class(class) => codes.push(class),
+                Leaf::Gaussian => {
+                    for at in leaf * layout.outputs..(leaf + 1) * layout.outputs {
+                        let slopes = &truth.vectors[(layout.units + at) * dim..][..dim];
+                        let z = normal(rng);
+                        values.push(dot(&row, slopes) + truth.noise[at].sqrt().recip() * z);
+                    }
+                }
+            }
+        }
+        let target = match self.outcome {
+            Emission::Classes(classes) => Target::Classes(Classes { codes, names: (1..=classes).map(|c| format!("c{c}")).collect() }),
+            Emission::Real(width) => Target::Real { width, values },
+        };
+        Ok(Dataset::new(x.clone()).with_target(target))
     }
 }
 
@@ -143,56 +180,39 @@ fn structure_of(settings: &Settings, outcome: Emission) -> Result<Structure> {
 
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     let (columns, classes) = (request.columns, request.classes);
-    let design = Design::identity(columns, true);
     let outcome = if settings.task == Task::Regression { Emission::Real(1) } else { Emission::Classes(classes) };
     let structure = structure_of(settings, outcome)?;
-    let tree = structure.tree(outcome, settings.coding);
+    let model = Joint::of(settings, &structure, outcome, &Design::identity(columns, true));
     let stream = Stream::new(seed, 0, Purpose::Simulate);
-    let mut rng = stream.item(0).rng();
-    let values: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
-    let design_row = |row: &[f64]| row.iter().copied().chain([1.0]).collect::<Vec<f64>>();
-    let mut drawn = None;
-    for attempt in 1..=tries(rows, columns, tree.leaves.len()) {
-        let mut rng = stream.item(attempt).rng();
-        let truth = draw_truth(settings, tree.clone(), outcome, &design, &mut rng)?;
-        let target = match outcome {
-            Emission::Classes(_) => {
-                let codes = values.chunks_exact(columns).map(|row| truth.class(&design_row(row), &mut rng)).collect::<Vec<u32>>();
-                let names = (1..=classes).map(|c| format!("c{c}")).collect();
-                Target::Classes(Classes { codes, names })
-            }
-            Emission::Real(_) => {
-                let values = values.chunks_exact(columns).map(|row| truth.outcome(&design_row(row), &mut rng)).collect();
-                Target::Real { width: 1, values }
-            }
-        };
-        let complete = match &target {
-            Target::Classes(c) => rows < classes || (0..classes as u32).all(|k| c.codes.contains(&k)),
-            _ => true,
-        };
-        drawn = Some((truth, target));
-        if complete {
-            break;
-        }
-    }
-    let Some((truth, target)) = drawn else { return Err(Error::Unfit("nothing was drawn".into())) };
-    let mut data = Dataset::new(Matrix::dense(rows, columns, values)).with_target(target);
+    let x = normal_features(rows, columns, &mut stream.item(0).rng());
+    let draw = |rng: &mut Philox| {
+        let truth = model.prior(rng)?;
+        let data = model.data(&truth, &x, rng)?;
+        Ok((truth, data))
+    };
+    let complete = |(_, data): &(_, Dataset<'_>)| match &data.target {
+        Target::Classes(c) => rows < classes || (0..classes as u32).all(|k| c.codes.contains(&k)),
+        _ => true,
+    };
+    let attempts = 1..=tries(rows, columns, model.layout.leaves.len());
+    let Some(((truth, mut data), _)) = draw_until(stream, attempts, draw, complete)? else {
+        return Err(Error::Unfit("nothing was drawn".into()));
+    };
     data.columns = (0..columns).map(|j| format!("x{}", j + 1)).collect();
-    Ok(Simulation { data, truth: told(&truth, &structure, columns) })
+    Ok(Simulation { data, truth: told(&model.layout, &truth, &structure, columns) })
 }
 
 /// The truth as it is written down: weights and intercepts of the children of each node, slopes and noise of experts.
-fn told(truth: &Truth, structure: &Structure, columns: usize) -> Map<String, Value> {
+fn told(layout: &Layout, truth: &Truth, structure: &Structure, columns: usize) -> Map<String, Value> {
     let dim = columns + 1;
     let rows = |w: &[f64]| -> (Vec<Value>, Vec<f64>) {
         (w.chunks_exact(dim).map(|w| json!(&w[..columns])).collect(), w.chunks_exact(dim).map(|w| w[columns]).collect())
     };
-    let nodes: Vec<Value> = truth
-        .layout
+    let nodes: Vec<Value> = layout
         .nodes
         .iter()
         .map(|node| {
-            let units = &truth.units[node.first_unit * dim..(node.first_unit + node.units) * dim];
+            let units = &truth.vectors[node.first_unit * dim..(node.first_unit + node.units) * dim];
             let (weights, intercepts) = rows(&node.child_weights(units, dim));
             json!({ "weights": weights, "intercepts": intercepts })
         })
@@ -205,9 +225,10 @@ fn told(truth: &Truth, structure: &Structure, columns: usize) -> Map<String, Val
     } else {
         out.insert("nodes".into(), Value::Array(nodes));
     }
-    if truth.tree.leaves.first() == Some(&Leaf::Gaussian) {
-        let (slopes, intercepts) = rows(&truth.slopes);
-        out.insert("experts".into(), json!({ "slopes": slopes, "intercepts": intercepts, "noise": truth.noise }));
+    if layout.gaussians() > 0 {
+        let (slopes, intercepts) = rows(&truth.vectors[layout.units * dim..]);
+        let noise: Vec<f64> = truth.noise.iter().map(|tau| tau.sqrt().recip()).collect();
+        out.insert("experts".into(), json!({ "slopes": slopes, "intercepts": intercepts, "noise": noise }));
     }
     out
 }

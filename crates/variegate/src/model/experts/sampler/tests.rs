@@ -14,7 +14,7 @@ use super::super::settings::{Hyper, Metric, Settings};
 use super::super::shape::Shape;
 use super::super::simulate;
 use super::*;
-use crate::check::{CalibrationSettings, InvarianceSettings, JointSettings, calibration, joint_distribution, sweep_invariance};
+use crate::check::{CalibrationSettings, Checkable, InvarianceSettings, JointSettings, calibration, joint_distribution, sweep_invariance};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::diagnostics::{mcse_mean, summarise};
 use crate::prior::{AngularKind, Directions, MutualAngular};
@@ -26,9 +26,20 @@ fn settings(pairs: &[(&str, Value)]) -> Settings {
     crate::model::resolve("experts", &given).unwrap()
 }
 
+/// Priors under which few sweeps are enough to judge a sampler by.
+fn calm(settings: Settings) -> Settings {
+    let (kappa, one) = (Some(3.0), Some(1.0));
+    Settings { kappa, gate_kappa: kappa, alpha1: 2.0, alpha2: 1.0, omega1: 1.5, omega2: 1.0, tau: one, tau0: 1.0, ell: 0.7, ..settings }
+}
+
 /// Three experts under a prior, and other settings.
 fn under(prior: &str, others: &[(&str, Value)]) -> Settings {
-    settings(&[&[("prior", json!(prior)), ("experts", json!(3))], others].concat())
+    calm(settings(&[&[("prior", json!(prior)), ("experts", json!(3))], others].concat()))
+}
+
+/// One expert whose hyperparameters are sampled.
+fn alone(others: &[(&str, Value)]) -> Settings {
+    calm(settings(&[&[("experts", json!(1)), ("hyper", json!("sample"))], others].concat()))
 }
 
 /// Every prior and every place of intercepts, hyperparameters that are sampled, one expert.
@@ -40,8 +51,8 @@ fn gibbs_subjects() -> Vec<Subject<Gibbs>> {
         gibbs(&under("mutual-angular", &[])),
         gibbs(&under("mutual-angular-1", std::slice::from_ref(&none))),
         gibbs(&under("determinantal", &[("intercept", json!("augment"))])),
-        gibbs(&under("mutual-angular", &[sample.clone(), ("inner", json!(1))])),
-        gibbs(&settings(&[("experts", json!(1)), sample])),
+        gibbs(&under("mutual-angular", &[sample, ("inner", json!(1))])),
+        gibbs(&alone(&[])),
     ]
 }
 
@@ -52,8 +63,8 @@ fn mh_subjects() -> Vec<Subject<Mh>> {
         mh(&under("mutual-angular", &[]), 2),
         mh(&under("mutual-angular-1", &[]), 3),
         mh(&under("determinantal", &[("intercept", json!("none"))]), 2),
-        mh(&under("mutual-angular", &[("intercept", json!("augment")), sample.clone()]), 3),
-        mh(&settings(&[("experts", json!(1)), sample]), 2),
+        mh(&under("mutual-angular", &[("intercept", json!("augment")), sample]), 3),
+        mh(&alone(&[]), 2),
     ]
 }
 
@@ -71,7 +82,7 @@ fn hmc_cases() -> Vec<(Settings, usize)> {
         (under("determinantal", &with("sphere", &[])), 2),
         (under("gaussian", &with("columns", &[])), 2),
         (under("gaussian", &with("sphere", &[])), 3),
-        (settings(&with("columns", &[("experts", json!(1)), sample.clone()])), 2),
+        (alone(&with("columns", &[])), 2),
         (under("mutual-angular", &with("columns", &[sample])), 2),
     ]
 }
@@ -80,14 +91,14 @@ fn hmc_subjects() -> Vec<Subject<Hmc>> {
     hmc_cases().iter().map(|(settings, classes)| hmc(settings, *classes)).collect()
 }
 
-fn invariance<S: Sampler + Clone>(subjects: &[Subject<S>], draws: u64, seed: u64) {
+fn invariance<S: Sampler>(subjects: &[Subject<S>], draws: u64, seed: u64) {
     for (k, subject) in subjects.iter().enumerate() {
         let report = sweep_invariance(subject, &InvarianceSettings { draws, ..Default::default() }, seed + k as u64, &mut |_| ()).unwrap();
         assert!(report.passed, "{report}");
     }
 }
 
-fn joint<S: Sampler + Clone>(subjects: &[Subject<S>], seed: u64) {
+fn joint<S: Sampler>(subjects: &[Subject<S>], seed: u64) {
     let effort = JointSettings { chains: 48, steps: 100, exact_draws: 10_000, ..Default::default() };
     for (k, subject) in subjects.iter().enumerate() {
         let report = joint_distribution(subject, &effort, seed + k as u64, &mut |_| ()).unwrap();
@@ -95,8 +106,8 @@ fn joint<S: Sampler + Clone>(subjects: &[Subject<S>], seed: u64) {
     }
 }
 
-fn calibrated<S: Sampler + Clone>(subjects: Vec<Subject<S>>, warm_up: u64, seed: u64) {
-    let effort = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, warm_up, max_thin: 120, ..Default::default() };
+fn calibrated<S: Sampler>(subjects: Vec<Subject<S>>, warm_up: u64, seed: u64) {
+    let effort = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, warm_up, max_thin: 250, ..Default::default() };
     for (k, subject) in subjects.into_iter().enumerate() {
         let report = calibration(&subject.unordered(), &effort, seed + k as u64, &mut |_| ()).unwrap();
         assert!(report.passed, "{report}");
@@ -123,7 +134,7 @@ fn long_one_hamiltonian_sweep_leaves_the_joint_distribution_as_it_is() {
 fn long_one_round_of_moves_alone_leaves_the_joint_distribution_as_it_is() {
     let alone = |(settings, classes): &(Settings, usize)| {
         let program = Alone(hmc(settings, *classes).program().clone());
-        Subject::new(settings, *classes, |_, _, _, _| program)
+        Subject::new(settings, *classes, |_, _| program)
     };
     let subjects: Vec<Subject<Alone>> = hmc_cases().iter().filter(|(settings, _)| settings.experts > 1).map(alone).collect();
     invariance(&subjects, 15_000, 100);
@@ -145,7 +156,7 @@ fn long_draws_of_trajectories_are_calibrated() {
     });
     let mut subjects: Vec<Subject<Hmc>> = flat.iter().chain(&sphere).map(|settings| hmc(settings, 2)).collect();
     subjects.push(hmc(&sphere[0], 3));
-    subjects.push(hmc(&settings(&[("experts", json!(1)), ("hyper", json!("sample"))]), 2));
+    subjects.push(hmc(&alone(&[]), 2));
     // the step size takes longer where a density jumps
     calibrated(subjects, 250, 90);
 }
@@ -288,4 +299,26 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
         }
         threads_and_stops(&Mh { design, shape, point_prior, hyper }, &data);
     }
+}
+
+/// What is checked is what is set: the number of experts, what couples them and how strongly, how long their weights are.
+#[test]
+fn settings_reach_the_check() {
+    let moments = |settings: &Settings| {
+        let effort = InvarianceSettings { draws: 600, ..Default::default() };
+        sweep_invariance(&gibbs(settings), &effort, 1, &mut |_| ()).unwrap()
+    };
+    let mean = |settings: &Settings, name: &str| moments(settings).comparisons.iter().find(|c| c.name == name).unwrap().expected;
+    let two = |pairs: &[(&str, Value)]| settings(&[&[("experts", json!(2)), ("inner", json!(1))], pairs].concat());
+    let cosine = |pairs: &[(&str, Value)]| mean(&two(pairs), "experts 01 cosine");
+    let (loose, tight) = (cosine(&[("kappa", json!(0.0))]), cosine(&[("kappa", json!(30.0))]));
+    assert!(loose.abs() < 0.15 && tight < -0.9, "{loose} and {tight}");
+    // of two directions on a circle the determinant of a wide kernel is all but 1 − cos, under which the mean of cos is −1/2
+    let wide = cosine(&[("prior", json!("determinantal")), ("ell", json!(5.0))]);
+    let narrow = cosine(&[("prior", json!("determinantal")), ("ell", json!(0.05))]);
+    assert!((wide + 0.5).abs() < 0.15 && narrow.abs() < 0.15, "{wide} and {narrow}");
+    let likelihood = |alpha2: f64| mean(&two(&[("alpha2", json!(alpha2))]), "log likelihood");
+    assert!(likelihood(0.02) > likelihood(5.0) + 0.5, "long weights say more of classes: {} and {}", likelihood(0.02), likelihood(5.0));
+    let report = moments(&two(&[("intercept", json!("none"))]));
+    assert!(report.subject.contains("2 expert(s)") && report.comparisons.iter().all(|c| !c.name.contains("intercept")), "{report}");
 }

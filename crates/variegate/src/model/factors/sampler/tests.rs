@@ -1,42 +1,79 @@
 //! The samplers: each kernel alone, whole sweeps, and tiny posteriors that can be summed.
 
-use super::super::check::{Subject, Unknowns};
+use super::super::check::Subject;
 use super::super::counts::{Counts, Scales};
 use super::super::gaussian::{self, Gaussian};
-use super::super::generate::Governors;
+use super::super::generate::Unknowns;
+use super::super::settings::{LikelihoodKind, Settings};
 use super::*;
 use crate::check::{CalibrationSettings, JointSettings, calibration};
-use crate::check::{Checkable, InvarianceSettings, invariance::one_step_invariance, joint_distribution, sweep_invariance};
+use crate::check::{Checkable, Generative, InvarianceSettings, invariance::one_step_invariance, joint_distribution, sweep_invariance};
 use crate::data::{Classes, Dataset, Matrix};
 use crate::run::{Purpose, Shape, Threads, blocks};
+
+/// Two columns; everything is learned, under priors that let few rows show an error.
+fn small<L>(subject: Subject<L>, likelihood: impl FnOnce(L) -> L) -> Subject<L> {
+    let governors = Some((3.0, 3.0));
+    let program = subject.program;
+    let birth_rows = program.rows.iter().sum::<u64>() as f64;
+    let likelihood = likelihood(program.likelihood);
+    Subject { program: Sampler { mass_prior: governors, concentration_prior: governors, birth_rows, shape_from: 0, likelihood, ..program } }
+}
+
+fn settings(kind: Kind) -> Settings {
+    Settings { sampler: kind, split_merge: Some(3), ..Settings::default() }
+}
+
+fn small_counts(kind: Kind, rows: Vec<u64>) -> Subject<Counts> {
+    small(Subject::counts(&settings(kind), rows), |counts| Counts {
+        atom_shape: 0.7,
+        shape_prior: Some((6.0, 8.0)),
+        weight_shape: 1.5,
+        rate_prior: (5.0, 5.0),
+        background_prior: (3.0, 10.0),
+        background_start: 0.3,
+        first_atom: Some(vec![1.0, 0.5]),
+        ..counts
+    })
+}
+
+fn small_gaussian(kind: Kind, rows: Vec<u64>) -> Subject<Gaussian> {
+    let hyper = gaussian::Hyper { shape: 4.0, rate: 4.0, fixed: None };
+    small(Subject::gaussian(&settings(kind), rows), |gaussian| Gaussian { hyper, ..gaussian })
+}
+
+/// The same where some rows may bear or lose atoms and some not.
+fn with_birth_rows<L>(subject: Subject<L>, birth_rows: f64) -> Subject<L> {
+    Subject { program: Sampler { birth_rows, ..subject.program } }
+}
 
 type Step<L> = fn(&mut Course<'_, L>, &mut State<<L as Likelihood>::Scales>) -> Result<()>;
 
 /// One step of a sweep from given unknowns.
-fn step<L: Likelihood + Clone>(
+fn step<L: Likelihood>(
     subject: &Subject<L>,
     unknowns: Unknowns<L::Scales>,
     data: &Dataset<'_>,
     seed: u64,
     f: Step<L>,
 ) -> Unknowns<L::Scales> {
-    let program = subject.program(data).unwrap();
+    let program = subject.program();
     let cut = blocks(data, 2);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: cut.len() as u32, block_rows: 2 };
-    let installed = subject.install(&program, unknowns, &cut).unwrap();
+    let installed = subject.install(unknowns, &cut).unwrap();
     let mut state = installed.global;
-    let mut rows = Threads::new(&program, &cut, shape, seed, 0, installed.locals);
+    let mut rows = Threads::new(program, &cut, shape, seed, 0, installed.locals);
     rows.begin(1);
     let rng = Stream::new(seed, 0, Purpose::Sweep).rng();
-    let mut course = Course { sampler: &program, rows: &mut rows, moved: Vec::new(), view: None, rng, sweep: 1 };
+    let mut course = Course { sampler: program, rows: &mut rows, moved: Vec::new(), view: None, rng, sweep: 1 };
     f(&mut course, &mut state).unwrap();
     // rows hear of what is pending
     course.ask(&mut state, false, Question::Lists { chosen: Cow::Owned(Vec::new()) }).unwrap();
-    subject.recover(&program, &state, &rows.locals).unwrap()
+    subject.recover(&state, &rows.locals).unwrap()
 }
 
 /// Exact draws in, one step, the same distribution out.
-fn kernel_alone<L: Likelihood + Clone>(subject: &Subject<L>, draws: u64, f: Step<L>) {
+fn kernel_alone<L: Likelihood>(subject: &Subject<L>, draws: u64, f: Step<L>) {
     let names = subject.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut rng = Stream::new(5, 0, Purpose::Check).rng();
@@ -47,8 +84,8 @@ fn kernel_alone<L: Likelihood + Clone>(subject: &Subject<L>, draws: u64, f: Step
         |(unknowns, data): &(Unknowns<L::Scales>, Dataset<'static>), out| subject.functions(unknowns, data, out),
         &mut rng,
         |rng: &mut Philox| -> Result<_> {
-            let unknowns = subject.prior(rng)?;
-            let data = subject.simulate(&unknowns, rng)?;
+            let unknowns = subject.model().prior(rng)?;
+            let data = subject.tiny_data(&unknowns, rng)?;
             Ok((unknowns, data))
         },
         |(unknowns, data), rng| {
@@ -99,30 +136,30 @@ fn learning<L: Likelihood>(course: &mut Course<'_, L>, state: &mut State<L::Scal
 #[test]
 fn births_and_deaths_alone_keep_the_distribution() {
     // some rows take part, some do not
-    kernel_alone(&Subject { birth_rows: 3.0, ..Subject::small_counts(Kind::Parallel, vec![2, 2]) }, 30_000, births);
-    kernel_alone(&Subject { birth_rows: 3.0, ..Subject::small_gaussian(Kind::Parallel, vec![2, 2]) }, 30_000, births);
+    kernel_alone(&with_birth_rows(small_counts(Kind::Parallel, vec![2, 2]), 3.0), 30_000, births);
+    kernel_alone(&with_birth_rows(small_gaussian(Kind::Parallel, vec![2, 2]), 3.0), 30_000, births);
 }
 
 #[test]
 fn long_splits_and_merges_alone_keep_the_distribution() {
-    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, splits);
-    kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, splits);
+    kernel_alone(&small_counts(Kind::Parallel, vec![2, 2]), 30_000, splits);
+    kernel_alone(&small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, splits);
 }
 
 #[test]
 fn long_governors_alone_keep_the_distribution() {
-    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 1, 2]), 12_000, governors);
-    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![6, 2, 9]), 12_000, governors);
+    kernel_alone(&small_counts(Kind::Parallel, vec![2, 1, 2]), 12_000, governors);
+    kernel_alone(&small_counts(Kind::Parallel, vec![6, 2, 9]), 12_000, governors);
 }
 
 #[test]
 fn a_scan_with_owners_keeps_the_distribution() {
-    kernel_alone(&Subject::small_counts(Kind::Parallel, vec![2, 2]), 30_000, learning);
-    kernel_alone(&Subject::small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, learning);
+    kernel_alone(&small_counts(Kind::Parallel, vec![2, 2]), 30_000, learning);
+    kernel_alone(&small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, learning);
 }
 
 /// Whole sweeps of one, two and three sources.
-fn sweeps<L: Likelihood + Clone>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>) {
+fn sweeps<L: Likelihood>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>) {
     for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
         for rows in [vec![3], vec![2, 3], vec![1, 2, 1]] {
             let subject = subject(kind, rows);
@@ -138,39 +175,39 @@ fn sweeps<L: Likelihood + Clone>(subject: impl Fn(Kind, Vec<u64>) -> Subject<L>)
 
 #[test]
 fn long_sweeps_over_counts_keep_the_joint_distribution() {
-    sweeps(Subject::small_counts);
+    sweeps(small_counts);
 }
 
 #[test]
 fn long_sweeps_over_real_numbers_keep_the_joint_distribution() {
-    sweeps(Subject::small_gaussian);
+    sweeps(small_gaussian);
 }
 
 #[test]
 fn long_the_samplers_are_calibrated() {
     let settings = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, max_thin: 1000, ..Default::default() };
     for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
-        let report = calibration(&Subject::small_counts(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
+        let report = calibration(&small_counts(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
         assert!(report.passed, "{report}");
-        let report = calibration(&Subject::small_gaussian(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
+        let report = calibration(&small_gaussian(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
         assert!(report.passed, "{report}");
     }
 }
 
 /// Mean and error of functions of a chain's states at fixed data, from means of batches.
-fn chain<L: Likelihood + Clone>(
+fn chain<L: Likelihood>(
     subject: &Subject<L>,
     data: &Dataset<'_>,
+    concentration: &[f64],
     sweeps: usize,
     f: impl Fn(&State<L::Scales>, &[Local]) -> Vec<f64>,
 ) -> Vec<(f64, f64)> {
-    let program = subject.program(data).unwrap();
+    let program = subject.program();
     let cut = blocks(data, 2);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: cut.len() as u32, block_rows: 2 };
-    let mut rows = Threads::new(&program, &cut, shape, 3, 0, None);
+    let mut rows = Threads::new(program, &cut, shape, 3, 0, None);
     let mut state = program.start(&mut rows, Stream::new(3, 0, Purpose::Start)).unwrap();
-    state.concentration = subject.governors.as_ref().unwrap().concentration.clone();
-    state.mass = subject.governors.as_ref().unwrap().mass;
+    state.concentration = concentration.to_vec();
     let batches = 50;
     let mut means: Vec<Vec<f64>> = Vec::new();
     let warm = sweeps / 20;
@@ -198,6 +235,27 @@ fn chain<L: Likelihood + Clone>(
             (mean, (variance / n).sqrt())
         })
         .collect()
+}
+
+/// A sampler that knows mass and concentrations.
+fn known<L>(likelihood: L, kind: Kind, rows: Vec<u64>, mass: f64, split_merge: usize) -> Subject<L> {
+    let birth_rows = rows.iter().sum::<u64>() as f64;
+    Subject {
+        program: Sampler {
+            likelihood,
+            kind,
+            rows,
+            mass,
+            mass_prior: None,
+            concentration: 1.0,
+            concentration_prior: None,
+            split_merge,
+            birth_rows,
+            most_atoms: usize::MAX,
+            shape_from: 0,
+            pairs: true,
+        },
+    }
 }
 
 /// Two rows of one column: number of atoms, its being 1 and 2, and number of atoms that both use, against sums of compound Poisson distributions.
@@ -251,12 +309,10 @@ fn long_tiny_posteriors_of_counts() {
             fixed: Some(fixed),
         };
         for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
-            let governors = Some(Governors { mass: case.mass, concentration: case.concentration.clone() });
-            let subject =
-                Subject { likelihood: likelihood.clone(), kind, rows: case.rows.clone(), split_merge: 2, birth_rows: 2.0, governors };
+            let subject = known(likelihood.clone(), kind, case.rows.clone(), case.mass, 2);
             let mut data = Dataset::new(Matrix::dense(2, 1, case.x.to_vec()));
-            data.sources = Some(Classes { codes: subject.sources(), names: (0..sources).map(|j| j.to_string()).collect() });
-            let found = chain(&subject, &data, 40_000, |state, locals| {
+            data.sources = Some(Classes { codes: subject.program.sources(), names: (0..sources).map(|j| j.to_string()).collect() });
+            let found = chain(&subject, &data, &case.concentration, 40_000, |state, locals| {
                 let k = state.atoms.len();
                 let lists: Vec<&Vec<(u64, f64)>> = locals.iter().flat_map(|l| &l.rows).collect();
                 let both = lists[0].iter().filter(|e| lists[1].iter().any(|o| o.0 == e.0)).count();
@@ -278,13 +334,37 @@ fn tiny_posteriors_of_real_numbers() {
         let fixed = gaussian::Scales { atom: 1.0, weight: vec![0.5], noise: vec![2.0] };
         let likelihood = Gaussian { centre, hyper: gaussian::Hyper { shape: 1.0, rate: 1.0, fixed: Some(fixed) } };
         for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
-            let governors = Some(Governors { mass: 1.5, concentration: vec![1.0] });
-            let subject = Subject { likelihood: likelihood.clone(), kind, rows: vec![1], split_merge: 0, birth_rows: 1.0, governors };
+            let subject = known(likelihood.clone(), kind, vec![1], 1.5, 0);
             let mut data = Dataset::new(Matrix::dense(1, columns, x.clone()));
             data.sources = Some(Classes { codes: vec![0], names: vec!["0".into()] });
-            let found = chain(&subject, &data, 40_000, |state, _| vec![state.atoms.len() as f64]);
+            let found = chain(&subject, &data, &[1.0], 40_000, |state, _| vec![state.atoms.len() as f64]);
             let (mean, error) = found[0];
             assert!((mean - exact).abs() < 4.0 * error, "{kind:?}, x = {x:?}: {mean} ± {error} for {exact}");
         }
     }
+}
+
+/// What is checked is what is set: a larger mass makes more atoms, a larger shape larger entries, and what is learned has test functions.
+#[test]
+fn settings_reach_the_check() {
+    let moments = |settings: &Settings| -> Vec<(String, f64)> {
+        let effort = InvarianceSettings { draws: 600, ..Default::default() };
+        let report = match settings.likelihood {
+            LikelihoodKind::Poisson => sweep_invariance(&Subject::counts(settings, vec![2, 3]), &effort, 1, &mut |_| ()),
+            LikelihoodKind::Gaussian => sweep_invariance(&Subject::gaussian(settings, vec![2, 3]), &effort, 1, &mut |_| ()),
+        };
+        report.unwrap().comparisons.into_iter().map(|c| (c.name, c.expected)).collect()
+    };
+    let mean = |settings: &Settings, name: &str| moments(settings).into_iter().find(|m| m.0 == name).map(|m| m.1);
+    let usual = Settings::default();
+    // mass times the expected number of rows that are the first to use an atom of theirs
+    let (few, many) = (mean(&usual, "atoms").unwrap(), mean(&Settings { mass: 3.0, ..Settings::default() }, "atoms").unwrap());
+    assert!((2.5..3.5).contains(&(many / few)), "{few} and {many}");
+    assert_eq!(mean(&usual, "ln mass"), None);
+    assert!(mean(&Settings { learn_mass: true, ..Settings::default() }, "ln mass").is_some());
+    let shapes = |atom_shape| mean(&Settings { atom_shape, learn_shape: false, ..Settings::default() }, "ln atom_shape 1").unwrap();
+    assert_eq!((shapes(0.5), shapes(2.0)), (0.5f64.ln(), 2.0f64.ln()));
+    let gaussian = |scale_rate| Settings { likelihood: LikelihoodKind::Gaussian, scale_shape: 5.0, scale_rate, ..Settings::default() };
+    let noise = |scale_rate| mean(&gaussian(scale_rate), "ln noise_precision 1").unwrap();
+    assert!((noise(0.5) - noise(5.0) - 10.0f64.ln()).abs() < 1e-9, "{} and {}", noise(0.5), noise(5.0));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::policy::Policy;
-use super::super::tree::Structure;
+use super::super::tree::{Emission, Structure};
 use super::super::{MOST_NUMBERS, SCHEMA, Schema, Settings};
 use super::Gibbs;
 use super::posterior::DrawsPosterior;
@@ -13,6 +13,24 @@ use crate::data::design::packed_len;
 use crate::model::Fit;
 use crate::run::{Piece, Schedule, state};
 use crate::{Error, Result};
+
+/// The one structure that is set.
+pub(super) fn structure_of(settings: &Settings, outcome: Emission) -> Result<Structure> {
+    match settings.search(outcome)?.policy {
+        Policy::All(mut structures) if structures.len() == 1 => Ok(structures.remove(0)),
+        _ => Err(Error::setting("inference", "gibbs", "`vb` to search for a structure")),
+    }
+}
+
+/// The sampler of a structure with these settings.
+pub(super) fn program_of(settings: &Settings, schema: &Schema, structure: &Structure) -> Gibbs {
+    let design = schema.design.clone();
+    let shape = settings.shape(&design);
+    let mut program = Gibbs::new(design, structure, schema.outcome(), settings.coding, &shape, settings.leaf());
+    program.y_mean.clone_from(&schema.y_mean);
+    program.y_scale.clone_from(&schema.y_scale);
+    program
+}
 
 /// The sampler with all that it is bound to.
 pub(in super::super) struct Sampling {
@@ -25,16 +43,8 @@ pub(in super::super) struct Sampling {
 
 impl Sampling {
     pub(in super::super) fn new(settings: &Settings, schema: Schema, warnings: Vec<String>) -> Result<Self> {
-        let outcome = schema.outcome();
-        let structure = match settings.search(outcome)?.policy {
-            Policy::All(mut structures) if structures.len() == 1 => structures.remove(0),
-            _ => return Err(Error::setting("inference", "gibbs", "`vb` to search for a structure")),
-        };
-        let design = schema.design.clone();
-        let shape = settings.shape(&design);
-        let mut program = Gibbs::new(design, &structure, outcome, settings.coding, &shape, settings.leaf());
-        program.y_mean.clone_from(&schema.y_mean);
-        program.y_scale.clone_from(&schema.y_scale);
+        let structure = structure_of(settings, schema.outcome())?;
+        let program = program_of(settings, &schema, &structure);
         Ok(Self { settings: settings.clone(), schema, structure, program, warnings })
     }
 

@@ -118,6 +118,20 @@ fn moments_of_one_expert_are_those_of_its_closed_form() {
 
 fn subject(pairs: &[(&str, Value)], structure: Structure, outcome: Emission) -> Subject {
     let settings: Settings = crate::model::resolve("softmax", &settings(pairs)).unwrap();
+    // priors under which few sweeps are enough to judge a sampler by
+    let (gammas, half) = (3.0, 0.5);
+    let settings = Settings {
+        a0: gammas,
+        b0: gammas,
+        prior_precision: 1.5,
+        bias_precision: settings.bias_precision.map(|_| half),
+        noise_shape: gammas,
+        noise_rate: 2.0,
+        slope_shape: gammas,
+        slope_rate: gammas,
+        slope_precision: settings.slope_precision.map(|_| half),
+        ..settings
+    };
     Subject::new(&settings, &structure, outcome)
 }
 
@@ -185,6 +199,25 @@ fn the_family_checks_its_sampler() {
     for report in reports {
         assert!(report.passed && report.subject.contains("softmax/gibbs [1,1]"), "{report}");
     }
+}
+
+/// What is checked is what is set: the tree, the priors of precisions, and those that are given.
+#[test]
+fn settings_reach_the_check() {
+    let moment = |pairs: &[(&str, Value)], structure, outcome, name: &str| {
+        let settings: Settings = crate::model::resolve("softmax", &settings(pairs)).unwrap();
+        let effort = InvarianceSettings { draws: 1_000, ..Default::default() };
+        let report = sweep_invariance(&Subject::new(&settings, &structure, outcome), &effort, 1, &mut |_| ()).unwrap();
+        report.comparisons.iter().find(|c| c.name == name).map(|c| c.expected)
+    };
+    let classes = |pairs: &[(&str, Value)], name: &str| moment(pairs, Structure::Subclasses(vec![1, 1]), Emission::Classes(2), name);
+    let rate = |b0: f64| classes(&[("b0", json!(b0))], "ln alpha[0]").unwrap();
+    assert!((rate(0.5) - rate(5.0) - 10.0f64.ln()).abs() < 1e-9, "{} and {}", rate(0.5), rate(5.0));
+    let likelihood = |p: f64| classes(&[("precision", json!("fixed")), ("prior_precision", json!(p))], "log likelihood").unwrap();
+    assert!(likelihood(0.01) > likelihood(10.0) + 1.0, "large weights say more of classes: {} and {}", likelihood(0.01), likelihood(10.0));
+    assert_eq!(classes(&[("precision", json!("fixed"))], "ln alpha[0]"), None);
+    let noise = |rate: f64| moment(&[("noise_rate", json!(rate))], Structure::Experts(2), Emission::Real(1), "ln tau[0]").unwrap();
+    assert!((noise(0.01) - noise(1.0) - 100.0f64.ln()).abs() < 1e-9, "{} and {}", noise(0.01), noise(1.0));
 }
 
 fn model(pairs: &[(&str, Value)]) -> Box<dyn Model> {
