@@ -61,11 +61,6 @@ class FamilyEstimator(BaseEstimator):
         return {name: value for name, value in settings.items() if name in names}
 
     @classmethod
-    def _reads(cls, family):
-        """Whether runs of this family can be runs of this estimator."""
-        return family == cls._family
-
-    @classmethod
     def _opens(cls, settings):
         """Whether runs with these settings are runs of this estimator."""
         return all(settings.get(name) == value for name, value in cls._fixed.items())

@@ -226,15 +226,6 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
         totals = np.bincount(codes, weights=rows)
         return (rows.sum() / (len(totals) * totals))[codes] * rows
 
-    @classmethod
-    def _reads(cls, family):
-        # Gaussian weights by variational Bayes have the posterior of a tree
-        return family in ("experts", "softmax")
-
-    @classmethod
-    def _opens(cls, settings):
-        return "prior" in settings
-
     def _read(self):
         for name in _FITTED:
             vars(self).pop(name, None)

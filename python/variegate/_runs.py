@@ -34,8 +34,8 @@ def load_run(path):
         `sources_` are strings. A transformer that was given as `input_map` is not part of a run: apply it to the rows
         first.
     """
-    model, settings = _core.read_run(path)
-    [kind, *_] = [e for e in _ESTIMATORS if e._reads(model.family) and e._opens(settings)]
+    model, family, settings = _core.read_run(path)
+    [kind, *_] = [e for e in _ESTIMATORS if e._family == family and e._opens(settings)]
     estimator = kind(**kind._from_settings(settings), random_state=model.seed)
     estimator._open(model)
     return estimator

@@ -89,9 +89,10 @@ fn fit_in_memory(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, obser
     Ok(FitResult { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
 }
 
-/// The fitted model of a run directory, and the settings it was fitted with.
+/// The fitted model of a run directory, its family, and the settings it was fitted with.
 #[pyfunction]
-pub fn read_run<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(FittedModel, Bound<'py, PyDict>)> {
+pub fn read_run<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(FittedModel, String, Bound<'py, PyDict>)> {
     let (record, result) = py.detach(|| folder::read(&path)).map_err(raise)?;
-    Ok((FittedModel::new(result), settings_to_python(py, &record.model)?))
+    let settings = settings_to_python(py, &record.model)?;
+    Ok((FittedModel::new(result), record.family, settings))
 }

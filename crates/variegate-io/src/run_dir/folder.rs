@@ -32,12 +32,7 @@ impl RunDir {
         let lock = take_lock(path)?;
         // between the first look and the lock someone else may have begun a run here
         inspect(path, replace)?;
-        for name in FOLDERS {
-            let folder = path.join(name);
-            if !folder.is_dir() {
-                fs::create_dir(&folder).map_err(RunDirError::io("make the folder", &folder))?;
-            }
-        }
+        make_folders(path)?;
 
         let mut run =
             RunDir { path: path.into(), manifest: Manifest::new(record.clone()), lock: Some(lock), disk, folding: Folding::default() };
@@ -70,6 +65,8 @@ impl RunDir {
         let lock = take_lock(path)?;
         let mut run = RunDir { path: path.into(), manifest: Manifest::load(path)?, lock: Some(lock), disk, folding: Folding::default() };
         run.verify()?;
+        // what copies or stores a run may leave empty folders out
+        make_folders(path)?;
         run.settle()?;
         run.sweep_out();
         Ok(run)
@@ -133,6 +130,16 @@ pub(super) fn entry(name: &str, stamp: Stamp) -> FileEntry {
 
 pub(super) fn unwritable(path: &Path, name: &str, error: &dyn std::fmt::Display) -> RunDirError {
     RunDirError::Unlike { path: path.into(), detail: format!("{name} cannot express them ({error})") }
+}
+
+/// Makes those folders of a run that are not there.
+fn make_folders(path: &Path) -> Result<()> {
+    for folder in FOLDERS.map(|name| path.join(name)) {
+        if !folder.is_dir() {
+            fs::create_dir(&folder).map_err(RunDirError::io("make the folder", &folder))?;
+        }
+    }
+    Ok(())
 }
 
 /// Looks whether a run may begin here.
