@@ -12,9 +12,9 @@ use variegate::dist::Gamma;
 use variegate::infer::assignment::assign;
 use variegate::linalg::dot;
 use variegate::model::Model;
+use variegate::model::factors::Settings;
 use variegate::model::factors::likelihood::Likelihood;
 use variegate::model::factors::sampler::{Atoms, Local, Sampler};
-use variegate::model::factors::Settings;
 use variegate::run::{Philox, Program, Purpose, Shape, Stream, Threads, Tick, blocks, default_block_rows, open01, survey};
 
 use crate::{Options, clock};

@@ -243,7 +243,7 @@ fn stopped_runs_of_every_version_go_on_to_the_same_draws() {
 fn write_if_asked() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     if std::env::var("VARIEGATE_GOLDEN").is_ok_and(|v| v == "write") {
-        ONCE.call_once(|| CASES.iter().for_each(|case| write(case)));
+        ONCE.call_once(|| CASES.iter().for_each(write));
     }
 }
 

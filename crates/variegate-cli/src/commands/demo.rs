@@ -92,12 +92,9 @@ fn jobs() -> Result<Vec<Job>> {
         name: family.name().to_string(),
         truth: Map::new(),
         data: Map::new(),
-        fit: Map::new(),
+        fit: family.quick_settings(),
     };
     let mut all: Vec<Job> = FAMILIES.iter().map(plain).collect();
-    // its chains need minutes to agree: the demonstration takes the quick way
-    all.iter_mut().filter(|job| job.name == "experts").for_each(|job| job.fit = map(json!({ "inference": "vb" })));
-    all.iter_mut().filter(|job| job.name == "factors").for_each(|job| job.fit = map(json!({ "n_warmup": 100, "n_draws": 40 })));
     all.push(Job {
         family: family("softmax")?,
         name: "softmax-subclasses".into(),

@@ -11,7 +11,25 @@
 //!
 //! To be checked, a sampler needs two small implementations: [`Generative`], which draws unknowns from the prior and data given them
 //! (`simulate` draws from it too), and [`Checkable`], which says how unknowns get into and out of the program, and which functions of
-//! them to compare.
+//! them to compare. A model that has them is checked with one call, here with little evidence:
+//!
+//! ```
+//! use variegate::check::{CalibrationSettings, Effort, InvarianceSettings, JointSettings};
+//! use variegate::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let effort = Effort {
+//!     invariance: InvarianceSettings { draws: 500, ..Default::default() },
+//!     joint: JointSettings { chains: 16, steps: 20, exact_draws: 500, ..Default::default() },
+//!     calibration: CalibrationSettings { data_sets: 100, ..Default::default() },
+//! };
+//! let model = logistic::Settings::default().prior_precision(2.0).validate()?;
+//! for report in model.check(&effort, 1, &mut |_| {})? {
+//!     assert!(report.passed, "{report}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod calibration;
 pub mod generative;

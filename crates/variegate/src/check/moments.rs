@@ -9,11 +9,11 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub fn new(width: usize) -> Self {
+    pub(super) fn new(width: usize) -> Self {
         Self { count: 0, mean: vec![0.0; width], squares: vec![0.0; width] }
     }
 
-    pub fn add(&mut self, values: &[f64]) {
+    pub(super) fn add(&mut self, values: &[f64]) {
         self.count += 1;
         for ((mean, squares), value) in self.mean.iter_mut().zip(&mut self.squares).zip(values) {
             let away = value - *mean;
@@ -22,7 +22,7 @@ impl Moments {
         }
     }
 
-    pub fn merge(&mut self, right: &Self) {
+    pub(super) fn merge(&mut self, right: &Self) {
         if right.count == 0 {
             return;
         }
@@ -36,12 +36,12 @@ impl Moments {
     }
 
     /// Variance with divisor n − 1; NaN for fewer than two.
-    pub fn variance(&self, i: usize) -> f64 {
+    pub(super) fn variance(&self, i: usize) -> f64 {
         if self.count < 2 { f64::NAN } else { self.squares[i] / (self.count - 1) as f64 }
     }
 
     /// Squared standard error of the mean.
-    pub fn error_squared(&self, i: usize) -> f64 {
+    pub(super) fn error_squared(&self, i: usize) -> f64 {
         self.variance(i) / self.count as f64
     }
 }

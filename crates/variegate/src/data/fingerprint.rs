@@ -16,7 +16,7 @@ const K: u64 = 0x9e37_79b9_7f4a_7c15; // odd, so that multiplying is invertible
 
 /// Takes words, numbers and texts one after the other.
 #[derive(Debug, Clone)]
-pub struct Fingerprint {
+pub(super) struct Fingerprint {
     lanes: [u64; 4],
     words: u64,
 }
@@ -34,7 +34,7 @@ fn step(lane: u64, word: u64) -> u64 {
 
 impl Fingerprint {
     /// Takes words; a list is told from its parts by the words that its caller puts before it.
-    pub fn words(&mut self, words: impl ExactSizeIterator<Item = u64>) {
+    pub(super) fn words(&mut self, words: impl ExactSizeIterator<Item = u64>) {
         let mut words = words;
         while !self.words.is_multiple_of(4) {
             match words.next() {
@@ -54,20 +54,20 @@ impl Fingerprint {
     }
 
     /// Takes one word.
-    pub fn word(&mut self, word: u64) {
+    pub(super) fn word(&mut self, word: u64) {
         let lane = &mut self.lanes[(self.words % 4) as usize];
         *lane = step(*lane, word);
         self.words += 1;
     }
 
     /// Takes numbers and how many they are.
-    pub fn numbers(&mut self, values: &[f64]) {
+    pub(super) fn numbers(&mut self, values: &[f64]) {
         self.word(values.len() as u64);
         self.words(values.iter().map(|v| v.to_bits()));
     }
 
     /// Takes codes and how many they are.
-    pub fn codes(&mut self, codes: &[u32]) {
+    pub(super) fn codes(&mut self, codes: &[u32]) {
         self.word(codes.len() as u64);
         let pairs = codes.chunks_exact(2);
         let last = pairs.remainder().first().copied();
@@ -76,19 +76,19 @@ impl Fingerprint {
     }
 
     /// Takes bytes and how many they are.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         self.words(bytes.chunks(8).map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | b as u64)));
     }
 
     /// Takes texts and how many they are.
-    pub fn texts(&mut self, texts: &[String]) {
+    pub(super) fn texts(&mut self, texts: &[String]) {
         self.word(texts.len() as u64);
         texts.iter().for_each(|t| self.bytes(t.as_bytes()));
     }
 
     /// The fingerprint of all that was taken.
-    pub fn finish(&self) -> u64 {
+    pub(super) fn finish(&self) -> u64 {
         let joined = self.lanes.iter().fold(self.words, |h, &lane| step(h.rotate_left(23), lane));
         let v = (joined ^ (joined >> 32)).wrapping_mul(K);
         v ^ (v >> 31)

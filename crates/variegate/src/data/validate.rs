@@ -201,7 +201,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Checks the rows of a block and takes them in.
-    pub fn take(&mut self, header: &Header, block: &Block<'_>, needs: Needs) -> Result<(), DataError> {
+    pub(super) fn take(&mut self, header: &Header, block: &Block<'_>, needs: Needs) -> Result<(), DataError> {
         block.check_features(header, needs)?;
         block.check_outcomes(header)?;
         self.rows += block.rows() as u64;
@@ -213,7 +213,7 @@ impl Counts {
         Ok(())
     }
 
-    pub fn merge(&mut self, right: Self) {
+    pub(super) fn merge(&mut self, right: Self) {
         self.rows += right.rows;
         self.weight += right.weight;
         if self.classes.is_empty() {
@@ -224,7 +224,7 @@ impl Counts {
     }
 
     /// Refuses data without weight, and classes of which there is one alone.
-    pub fn finish(&self, header: &Header, needs: Needs) -> Result<(), DataError> {
+    pub(super) fn finish(&self, header: &Header, needs: Needs) -> Result<(), DataError> {
         if self.rows == 0 {
             return Err(DataError::NoRows);
         }

@@ -15,7 +15,7 @@ pub(super) struct Table {
 
 impl Table {
     /// `None` if there are fewer than `min_chains` chains, fewer than 4 draws, different lengths, or a NaN.
-    pub fn new<C: AsRef<[f64]>>(chains: &[C], min_chains: usize) -> Option<Self> {
+    pub(super) fn new<C: AsRef<[f64]>>(chains: &[C], min_chains: usize) -> Option<Self> {
         let draws = chains.first()?.as_ref().len();
         let usable = chains.len() >= min_chains
             && draws >= MIN_DRAWS
@@ -23,24 +23,24 @@ impl Table {
         usable.then(|| Self { values: chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect(), chains: chains.len(), draws })
     }
 
-    pub fn chain(&self, index: usize) -> &[f64] {
+    pub(super) fn chain(&self, index: usize) -> &[f64] {
         &self.values[index * self.draws..(index + 1) * self.draws]
     }
 
     /// First and last half of every chain as chains of their own; the middle draw of an odd number is left out.
-    pub fn split(&self) -> Self {
+    pub(super) fn split(&self) -> Self {
         let half = self.draws / 2;
         let firsts = (0..self.chains).flat_map(|c| &self.chain(c)[..half]);
         let lasts = (0..self.chains).flat_map(|c| &self.chain(c)[self.draws - half..]);
         Self { values: firsts.chain(lasts).copied().collect(), chains: 2 * self.chains, draws: half }
     }
 
-    pub fn map(&self, f: impl FnMut(f64) -> f64) -> Self {
+    pub(super) fn map(&self, f: impl FnMut(f64) -> f64) -> Self {
         Self { values: self.values.iter().copied().map(f).collect(), ..*self }
     }
 
     /// Every value replaced by Φ⁻¹((r − 3/8) / (n + 1/4)), r its rank among all (ties share their mean rank).
-    pub fn rank_normalised(&self) -> Self {
+    pub(super) fn rank_normalised(&self) -> Self {
         let n = self.values.len();
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&a, &b| self.values[a].total_cmp(&self.values[b]));
@@ -61,29 +61,29 @@ impl Table {
         Self { values, ..*self }
     }
 
-    pub fn mean(&self) -> f64 {
+    pub(super) fn mean(&self) -> f64 {
         mean(&self.values)
     }
 
-    pub fn median(&self) -> f64 {
+    pub(super) fn median(&self) -> f64 {
         let sorted = self.sorted();
         let n = sorted.len();
         if n % 2 == 1 { sorted[n / 2] } else { 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]) }
     }
 
-    pub fn sorted(&self) -> Vec<f64> {
+    pub(super) fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
         sorted
     }
 
     /// Unlike a comparison with the mean, this is not fooled by rounding.
-    pub fn is_constant(&self) -> bool {
+    pub(super) fn is_constant(&self) -> bool {
         self.values.iter().all(|v| *v == self.values[0])
     }
 
     /// Squared distances from the mean; exactly 0 for constant draws.
-    pub fn squared_deviations(&self) -> Self {
+    pub(super) fn squared_deviations(&self) -> Self {
         let centre = if self.is_constant() { self.values[0] } else { self.mean() };
         self.map(|v| (v - centre) * (v - centre))
     }

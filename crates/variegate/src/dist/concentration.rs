@@ -115,7 +115,7 @@ pub fn ln_surface(dim: usize) -> f64 {
 }
 
 /// The concentration whose mean resultant length is `mean`: 0 where that is not positive, infinite from 1 on.
-pub fn inverse_mean(dim: usize, mean: f64) -> f64 {
+pub(crate) fn inverse_mean(dim: usize, mean: f64) -> f64 {
     if dim == 0 || mean.is_nan() {
         return f64::NAN;
     }

@@ -2,6 +2,27 @@
 //!
 //! The way of a fit: a [`Family`] turns settings into a [`Model`]; the model looks at the data and becomes a [`Fit`] (a program and the
 //! schema of its data); the driver runs it; the fit turns what was kept into a [`Posterior`]. Each step has one place for its errors.
+//!
+//! With typed settings ([`softmax::Settings`] and its sisters) only validated settings become a model. Fronts go by names:
+//!
+//! ```
+//! use serde_json::json;
+//! use variegate::model::{RunSettings, family, fit};
+//! use variegate::run::Unobserved;
+//!
+//! # fn main() -> variegate::Result<()> {
+//! let given = json!({ "experts": "2", "max_iter": 20 });
+//! let model = family("softmax")?.configure(given.as_object().unwrap())?;
+//! let simulated = model.simulate(100, &Default::default(), 1)?;
+//! let fitted = fit(model.as_ref(), &simulated.data, &RunSettings::default(), &mut Unobserved)?;
+//! assert_eq!(fitted.posterior.classes().len(), 3);
+//!
+//! let wrong = json!({ "max_iter": 0 });
+//! let said = family("softmax")?.configure(wrong.as_object().unwrap()).err().unwrap().to_string();
+//! assert!(said.starts_with("setting `max_iter` is 0, but it must be"), "{said}");
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod experts;
 pub mod factors;
@@ -24,7 +45,12 @@ use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Dataset, Questions, Survey, TargetKind};
 use crate::{Error, Result};
 
-/// Every family there is. A new one is one line here.
+/// The families as modules, for [`crate::prelude`]. A new one is one word here and one in [`FAMILIES`].
+pub mod families {
+    pub use super::{experts, factors, logistic, softmax};
+}
+
+/// Every family there is.
 pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors];
 
 /// The family of this name.
@@ -48,6 +74,10 @@ pub trait Family: Sync {
     fn settings(&self) -> Vec<Setting>;
     /// What `simulate` can be told, beside rows, seed and those of the settings that it reads.
     fn simulate_settings(&self) -> Vec<Setting>;
+    /// Settings under which a fit of a few hundred rows takes seconds and still shows what the family does; for a demonstration.
+    fn quick_settings(&self) -> Map<String, Value> {
+        Map::new()
+    }
     /// Checks settings; those not given take their defaults.
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>>;
     /// A posterior from bytes that [`Posterior::save`] made.

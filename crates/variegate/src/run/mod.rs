@@ -1,4 +1,64 @@
 //! The engine room: programs, blocks, streams, chains, the driver, and where results are kept.
+//!
+//! A program is a sweep that asks blocks of rows and merges what they report. This one finds the mean of a column by steps of Newton's
+//! method, on any number of threads and to the same bits:
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use variegate::data::{Dataset, Matrix};
+//! use variegate::run::*;
+//! use variegate::{Result, merge_fields};
+//!
+//! struct Mean;
+//!
+//! #[derive(Default, Serialize, Deserialize)]
+//! struct Stats {
+//!     rows: Sum<f64>,
+//!     residual: Sum<f64>,
+//! }
+//! merge_fields!(Stats, rows, residual);
+//!
+//! impl Program for Mean {
+//!     const NAME: &'static str = "toy/mean";
+//!     const RELEASES: &'static [&'static str] = &["0.1"];
+//!     type Global = f64;
+//!     type Local = ();
+//!     type Ask<'a> = f64;
+//!     type Stats = Stats;
+//!     type Scratch = ();
+//!
+//!     fn start(&self, _: &mut dyn Rows<Self>, _: Stream) -> Result<f64> {
+//!         Ok(0.0)
+//!     }
+//!     fn local(&self, _: &Block<'_>, _: Stream) {}
+//!     fn sweep(&self, mean: &mut f64, rows: &mut dyn Rows<Self>, _: Tick) -> Result<Report> {
+//!         let found = rows.all(mean)?;
+//!         *mean += found.residual.0 / found.rows.0;
+//!         let off = found.residual.0.abs();
+//!         Ok(Report { objective: -off, converged: off < 1e-9, ..Report::default() })
+//!     }
+//!     fn visit(&self, mean: &f64, block: &Block<'_>, _: &mut (), _: &mut (), _: Stream) -> Result<Stats> {
+//!         let mut stats = Stats::default();
+//!         for i in 0..block.rows() {
+//!             block.x.for_row(i, |_, value| stats.residual.0 += value - mean);
+//!             stats.rows.0 += 1.0;
+//!         }
+//!         Ok(stats)
+//!     }
+//!     fn draw(&self, mean: &f64, out: &mut Draws) {
+//!         out.scalar("mean", *mean);
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let data = Dataset::new(Matrix::dense(1000, 1, (0..1000).map(f64::from).collect::<Vec<_>>()));
+//! let plan = Plan { seed: 1, chains: 1, schedule: Schedule::Ascend { max_sweeps: 10 }, block_rows: 100 };
+//! let mut kept = Memory::default();
+//! drive(&Mean, &data, &plan, Pace::default(), &mut kept, &mut Unobserved)?;
+//! assert_eq!(kept.chains[0].draws.scalars.values, [499.5]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod chain;
 mod draws;

@@ -39,7 +39,7 @@ pub(super) struct Slot<'a> {
 
 impl<'a> Slot<'a> {
     /// A chain where it was kept, or before its start.
-    pub fn new(number: u32, kept: Option<Kept>) -> Self {
+    pub(super) fn new(number: u32, kept: Option<Kept>) -> Self {
         let nothing = Kept { sweeps: 0, checkpoint: Vec::new(), draws: 0, finished: false, last: None };
         let begun = kept.is_some();
         let kept = kept.unwrap_or(nothing);
@@ -52,16 +52,16 @@ impl<'a> Slot<'a> {
     }
 
     /// A chain of a further generation, at its sealed first state.
-    pub fn born(number: u32, sealed: Vec<u8>) -> Self {
+    pub(super) fn born(number: u32, sealed: Vec<u8>) -> Self {
         Self { engine: Engine::Waiting(Some(sealed)), fresh: true, ..Self::new(number, None) }
     }
 
-    pub fn finished(&self) -> bool {
+    pub(super) fn finished(&self) -> bool {
         matches!(self.engine, Engine::Finished(_))
     }
 
     /// Last state of a chain that has finished since the last commit.
-    pub fn sealed(&self) -> Option<&[u8]> {
+    pub(super) fn sealed(&self) -> Option<&[u8]> {
         match &self.engine {
             Engine::Finished(sealed) => sealed.as_deref(),
             _ => None,
@@ -69,7 +69,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Gives the chain its slice of time: at least one sweep, then as many as fit.
-    pub fn turn(&mut self, ground: &Ground<'a>, slice: Duration) {
+    pub(super) fn turn(&mut self, ground: &Ground<'a>, slice: Duration) {
         if let Err(error) = self.advance(ground, slice) {
             self.error = Some(error);
             self.engine = Engine::Failed;
@@ -109,7 +109,7 @@ impl<'a> Slot<'a> {
     }
 
     /// What there is to commit; the chain counts as committed from here on.
-    pub fn piece(&mut self) -> Result<Option<Piece>> {
+    pub(super) fn piece(&mut self) -> Result<Option<Piece>> {
         if !self.fresh {
             return Ok(None);
         }
@@ -131,7 +131,7 @@ impl<'a> Slot<'a> {
         }))
     }
 
-    pub fn progress(&self, plan: &Plan) -> ChainProgress {
+    pub(super) fn progress(&self, plan: &Plan) -> ChainProgress {
         ChainProgress {
             chain: self.number,
             sweeps: self.sweeps,

@@ -37,7 +37,7 @@ impl<'a, P: Program> Threads<'a, P> {
 }
 
 /// Where the tree over [lo, hi) splits: at the highest bit in which the first and the last number differ.
-pub fn split(lo: u32, hi: u32) -> u32 {
+pub(super) fn split(lo: u32, hi: u32) -> u32 {
     let bit = 31 - (lo ^ (hi - 1)).leading_zeros();
     ((hi - 1) >> bit) << bit
 }

@@ -16,7 +16,7 @@ pub(crate) struct Lane(pub [f32; LANES]);
 impl Lane {
     /// The same number everywhere.
     #[inline(always)]
-    pub fn all(value: f32) -> Self {
+    pub(crate) fn all(value: f32) -> Self {
         Self([value; LANES])
     }
 }

@@ -8,7 +8,7 @@ use crate::linalg::wide;
 
 /// Scaled entries of sparse rows, and where each row ends.
 #[derive(Debug, Default)]
-pub struct Entries {
+pub(super) struct Entries {
     ends: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<f64>,
@@ -16,14 +16,14 @@ pub struct Entries {
 
 impl Entries {
     /// Forgets them.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.ends.clear();
         self.columns.clear();
         self.values.clear();
     }
 
     /// Those of all rows of x, unless they are here already.
-    pub fn read_once(&mut self, x: X<'_>, place: &[u32], inverse: &[f64]) {
+    pub(super) fn read_once(&mut self, x: X<'_>, place: &[u32], inverse: &[f64]) {
         let Self { ends, columns, values } = self;
         if !ends.is_empty() {
             return;
@@ -66,7 +66,7 @@ macro_rules! strips {
 }
 
 /// out (n×k) = base + U wᵀ for k vectors, one a row of w (k×dim), and rows U of entries.
-pub fn mul_t(entries: &Entries, w: &[f64], base: &[f64], dim: usize, work: &mut Vec<f64>, out: &mut [f64]) {
+pub(super) fn mul_t(entries: &Entries, w: &[f64], base: &[f64], dim: usize, work: &mut Vec<f64>, out: &mut [f64]) {
     let k = base.len();
     if entries.values.len() <= dim {
         // a strip would cost more than the entries
@@ -118,7 +118,7 @@ fn strip_mul_t<const W: usize>(
 }
 
 /// out (k×dim) += rᵀ U for r (n×k), and sums (k) += Σ r.
-pub fn t_mul_add(entries: &Entries, r: &[f64], sums: &mut [f64], dim: usize, work: &mut Vec<f64>, out: &mut [f64]) {
+pub(super) fn t_mul_add(entries: &Entries, r: &[f64], sums: &mut [f64], dim: usize, work: &mut Vec<f64>, out: &mut [f64]) {
     let k = sums.len();
     if entries.values.len() <= dim {
         // a strip would cost more than the entries

@@ -124,7 +124,7 @@ impl Spread {
 }
 
 /// Merges the spreads of the same columns in two blocks; none is nothing.
-pub fn merge_spreads(left: &mut Vec<Spread>, right: Vec<Spread>) {
+pub(super) fn merge_spreads(left: &mut Vec<Spread>, right: Vec<Spread>) {
     if left.is_empty() {
         *left = right;
     } else {

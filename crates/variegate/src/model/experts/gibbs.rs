@@ -42,7 +42,7 @@ use rand_distr::Distribution;
 use update::{Prior, Quadratic, Vector};
 
 /// Most columns of the design without the intercept.
-pub const MOST_COLUMNS: usize = 2000;
+pub(super) const MOST_COLUMNS: usize = 2000;
 /// Most bytes of the matrices that a thread holds.
 const MOST_BYTES: usize = 2 << 30;
 /// Sums of exponentials outside this range are computed in logarithms.
@@ -52,7 +52,7 @@ const LARGEST: f64 = 1e150;
 
 /// The sampler.
 #[derive(Debug, Clone)]
-pub struct Gibbs {
+pub(super) struct Gibbs {
     /// From raw rows to design rows.
     pub design: Design,
     /// Sizes of the mixture; two classes.
@@ -66,7 +66,7 @@ pub struct Gibbs {
 }
 
 /// Refuses what this sampler does not do: more classes than two, matrices that would take gigabytes, weights that are no numbers of trials.
-pub fn check(shape: &Shape, survey: &Survey) -> Result<()> {
+pub(super) fn check(shape: &Shape, survey: &Survey) -> Result<()> {
     let bytes = shape.experts.saturating_mul(shape.dim()).saturating_mul(shape.dim()).saturating_mul(8);
     if shape.inputs > MOST_COLUMNS || bytes > MOST_BYTES {
         return Err(Error::Unfit(format!(
@@ -85,7 +85,7 @@ pub fn check(shape: &Shape, survey: &Survey) -> Result<()> {
 
 /// State of the sampler between sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     /// The point.
     pub point: Vec<f64>,
     /// The prior with the hyperparameters now.
@@ -101,7 +101,7 @@ pub struct State {
 
 /// What the rows are asked.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask<'a> {
+pub(super) enum Ask<'a> {
     /// The gradient of the likelihood of these weights, to find a start.
     Slopes(Cow<'a, [f64]>),
     /// To draw labels given these weights, and what they then say of the experts.
@@ -117,7 +117,7 @@ pub enum Ask<'a> {
 
 /// What the rows report.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Stats {
+pub(super) struct Stats {
     /// Lower triangles of Q, one a vector that was asked about.
     grams: Sum<Vec<f64>>,
     /// h, one a vector.
@@ -129,7 +129,7 @@ merge_fields!(Stats, grams, linear, likelihood);
 
 /// What a block keeps from visit to visit of one sweep; a sweep begins by drawing it afresh, so that it is not saved.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Local {
+pub(super) struct Local {
     /// The expert behind each trial.
     #[serde(skip)]
     labels: Vec<u32>,
@@ -142,7 +142,7 @@ pub struct Local {
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(super) struct Scratch {
     rows: rows::Scratch,
     scores: Vec<f64>,
     omega: Vec<f64>,

@@ -32,12 +32,12 @@ use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::Scratch as PriorScratch;
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Sum, Tick};
 use frame::{Frame, MOST_COLUMNS};
-pub use mixes::Local;
+pub(super) use mixes::Local;
 use mixes::{Tangent, Trial, Vector};
 
 /// The sampler.
 #[derive(Debug, Clone)]
-pub struct Hmc {
+pub(super) struct Hmc {
     /// From raw rows to design rows.
     pub design: Design,
     /// Sizes of the mixture.
@@ -58,7 +58,7 @@ pub struct Hmc {
 
 /// State of the sampler between sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     /// The point.
     pub point: Vec<f64>,
     /// The prior with the hyperparameters now.
@@ -76,7 +76,7 @@ pub struct State {
 
 /// What the rows are asked.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask<'a> {
+pub(super) enum Ask<'a> {
     /// Log likelihood and gradient at these weights.
     Likelihood(Cow<'a, [f64]>),
     /// The gradient in single precision, as it comes out.
@@ -112,7 +112,7 @@ pub enum Ask<'a> {
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(super) struct Scratch {
     rows: rows::Scratch,
     forces: forces::Scratch,
     products: Vec<f64>,

@@ -36,7 +36,7 @@ const MOST_SHAPE: f64 = 1e4;
 
 /// What a round has collected so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Learning {
+pub(super) struct Learning {
     /// Rounds that are over.
     rounds: u32,
     /// Sweeps of the present one.
@@ -59,7 +59,7 @@ struct Tally {
 }
 
 /// One update at the end of a sweep.
-pub fn update<R: Rng + ?Sized>(
+pub(super) fn update<R: Rng + ?Sized>(
     hyper: Hyper,
     learning: &mut Learning,
     point_prior: &mut PointPrior,
@@ -100,7 +100,7 @@ fn ln_kappa_mean(dim: usize) -> f64 {
 }
 
 /// Draws hyperparameters from the priors that `sample` gives them, in place of those it has.
-pub fn sample_prior<R: Rng + ?Sized>(point_prior: &mut PointPrior, shape: &Shape, rng: &mut R) -> Result<()> {
+pub(super) fn sample_prior<R: Rng + ?Sized>(point_prior: &mut PointPrior, shape: &Shape, rng: &mut R) -> Result<()> {
     for (side, dim) in sides(point_prior, shape) {
         if let Size::Gamma { shape, rate } = &mut side.size {
             *shape = Gamma::new(SHAPE.0, SHAPE.1)?.sample(rng);

@@ -15,7 +15,7 @@ use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 
 /// The search.
 #[derive(Debug, Clone)]
-pub struct Map {
+pub(super) struct Map {
     /// From raw rows to design rows.
     pub design: Design,
     /// Sizes of the mixture.
@@ -28,7 +28,7 @@ pub struct Map {
 
 /// Where a search is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     /// Weights and intercepts.
     pub plain: Vec<f64>,
     /// The objective there; NaN before the first sweep.
@@ -39,7 +39,7 @@ pub struct State {
 
 /// What the rows are told: the weights.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ask<'a>(Cow<'a, [f64]>);
+pub(super) struct Ask<'a>(Cow<'a, [f64]>);
 
 /// Quasi-Newton steps of a sweep.
 const STEPS: usize = 50;

@@ -34,7 +34,7 @@ use crate::model::gated::rows::{self, Likelihood};
 use crate::prior::{Coupled, normalise};
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Tick};
 use crate::special::ln_norm_cdf;
-pub use columns::{Local, Scratch};
+pub(super) use columns::{Local, Scratch};
 
 /// Acceptance that the scales aim at.
 const TARGET: f64 = 0.3;
@@ -45,7 +45,7 @@ const MOST_KAPPA: f64 = 1e12;
 
 /// The sampler.
 #[derive(Debug, Clone)]
-pub struct Mh {
+pub(super) struct Mh {
     /// From raw rows to design rows.
     pub design: Design,
     /// Sizes of the mixture.
@@ -58,7 +58,7 @@ pub struct Mh {
 
 /// State of the sampler between sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     /// The point.
     pub point: Vec<f64>,
     /// The prior with the hyperparameters now.
@@ -75,7 +75,7 @@ pub struct State {
 
 /// What happened since the blocks were last asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct News {
+pub(super) struct News {
     /// Whether the change they were asked about was accepted.
     accepted: bool,
     /// Lower labels of the neighbours that were exchanged, in order.
@@ -84,7 +84,7 @@ pub struct News {
 
 /// What the rows are asked.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask<'a> {
+pub(super) enum Ask<'a> {
     /// The gradient of the likelihood of these weights, to find a start.
     Slopes(Cow<'a, [f64]>),
     /// The likelihood of the point after a change, if any.
@@ -100,7 +100,7 @@ pub enum Ask<'a> {
 
 /// A weight vector that is proposed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Change<'a> {
+pub(super) struct Change<'a> {
     /// Whether it is a gate's.
     gate: bool,
     /// Whose it is.

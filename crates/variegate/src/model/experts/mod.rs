@@ -96,6 +96,11 @@ impl Family for Experts {
         simulate::Request::table()
     }
 
+    /// Chains need minutes to agree; the bound does not.
+    fn quick_settings(&self) -> Map<String, Value> {
+        as_map(&serde_json::json!({ "inference": "vb" }))
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
     }

@@ -18,7 +18,7 @@ pub(super) fn accepted<R: Rng + ?Sized>(ln_ratio: f64, rng: &mut R) -> bool {
 
 /// Makes K attempts to exchange neighbours, experts with their gates and intercepts. `exchanged` hears the lower label of each exchange
 /// as it is made, for what else is kept of the experts to follow. Gives back the number of exchanges.
-pub fn swaps<R: Rng + ?Sized>(
+pub(super) fn swaps<R: Rng + ?Sized>(
     shape: &Shape,
     point_prior: &PointPrior,
     point: &mut [f64],

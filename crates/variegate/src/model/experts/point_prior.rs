@@ -18,7 +18,7 @@ use crate::special::ln_gamma;
 
 /// Prior of the length of a weight vector.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Size {
+pub(super) enum Size {
     /// Gamma with this shape and rate.
     Gamma {
         /// Shape.
@@ -35,7 +35,7 @@ pub enum Size {
 
 /// Prior of the weight vectors of one side: experts or gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Side {
+pub(super) struct Side {
     /// Distribution of the directions.
     pub directions: Directions,
     /// Distribution of each length.
@@ -44,7 +44,7 @@ pub struct Side {
 
 /// Prior of a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PointPrior {
+pub(super) struct PointPrior {
     /// Weights of the experts.
     pub experts: Side,
     /// Weights of the gates.
@@ -55,7 +55,7 @@ pub struct PointPrior {
 
 impl Size {
     /// Log density of the logarithm of a length in `dim` dimensions, and its derivative.
-    pub fn ln_density(&self, u: f64, dim: usize) -> (f64, f64) {
+    pub(super) fn ln_density(&self, u: f64, dim: usize) -> (f64, f64) {
         match *self {
             Size::Gamma { shape, rate } => {
                 let g = u.exp();
@@ -71,7 +71,7 @@ impl Size {
     }
 
     /// Mean of the squared length in `dim` dimensions.
-    pub fn mean_square(&self, dim: usize) -> f64 {
+    pub(super) fn mean_square(&self, dim: usize) -> f64 {
         match *self {
             Size::Gamma { shape, rate } => shape * (shape + 1.0) / (rate * rate),
             Size::Gaussian { sd } => sd * sd * dim as f64,
@@ -79,7 +79,7 @@ impl Size {
     }
 
     /// A draw of the logarithm of a length.
-    pub fn sample<R: Rng + ?Sized>(&self, dim: usize, rng: &mut R) -> Result<f64> {
+    pub(super) fn sample<R: Rng + ?Sized>(&self, dim: usize, rng: &mut R) -> Result<f64> {
         Ok(match *self {
             Size::Gamma { shape, rate } => Gamma::new(shape, rate)?.sample_ln(rng),
             Size::Gaussian { sd } => sd.ln() + 0.5 * (2.0 * Gamma::new(0.5 * dim as f64, 1.0)?.sample(rng)).ln(),
@@ -89,7 +89,7 @@ impl Size {
 
 impl PointPrior {
     /// The prior that the settings ask for.
-    pub fn new(settings: &Settings, shape: &Shape) -> Self {
+    pub(super) fn new(settings: &Settings, shape: &Shape) -> Self {
         let side = |dim: usize, kappa: Option<f64>, alpha: (f64, f64)| {
             let kappa = kappa.unwrap_or(0.5 * dim as f64);
             let chain = |kind| Directions::MutualAngular(MutualAngular { kind, kappa, first: None });
@@ -117,7 +117,7 @@ impl PointPrior {
     }
 
     /// Both sides with the places of their directions and lengths in a point, and their dimension. One expert has no gates.
-    pub fn sides<'a>(&'a self, shape: &Shape) -> Vec<(&'a Side, Range<usize>, Range<usize>, usize)> {
+    pub(super) fn sides<'a>(&'a self, shape: &Shape) -> Vec<(&'a Side, Range<usize>, Range<usize>, usize)> {
         let mut out = vec![(&self.experts, shape.expert_directions(), shape.expert_sizes(), shape.expert_dim())];
         if shape.gates() > 0 {
             out.push((&self.gates, shape.gate_directions(), shape.gate_sizes(), shape.inputs));
@@ -126,17 +126,17 @@ impl PointPrior {
     }
 
     /// Log density of a point.
-    pub fn ln_density(&self, shape: &Shape, point: &[f64]) -> f64 {
+    pub(super) fn ln_density(&self, shape: &Shape, point: &[f64]) -> f64 {
         self.directions(shape, point) + self.rest(shape, point, None)
     }
 
     /// Log density of the directions alone.
-    pub fn directions(&self, shape: &Shape, point: &[f64]) -> f64 {
+    pub(super) fn directions(&self, shape: &Shape, point: &[f64]) -> f64 {
         self.sides(shape).into_iter().map(|(side, directions, _, dim)| side.directions.ln_density(&point[directions], dim)).sum()
     }
 
     /// Log density of a point; its gradient, in the surrounding space, is added.
-    pub fn gradient_add(&self, shape: &Shape, point: &[f64], gradient: &mut [f64], scratch: &mut Scratch) -> f64 {
+    pub(super) fn gradient_add(&self, shape: &Shape, point: &[f64], gradient: &mut [f64], scratch: &mut Scratch) -> f64 {
         let mut value = 0.0;
         for (side, directions, _, dim) in self.sides(shape) {
             value += side.directions.gradient_add(&point[directions.clone()], dim, &mut gradient[directions], scratch);
@@ -167,7 +167,7 @@ impl PointPrior {
     }
 
     /// A draw.
-    pub fn sample<R: Rng + ?Sized>(&self, shape: &Shape, rng: &mut R) -> Result<Vec<f64>> {
+    pub(super) fn sample<R: Rng + ?Sized>(&self, shape: &Shape, rng: &mut R) -> Result<Vec<f64>> {
         let mut point = vec![0.0; shape.len()];
         for (side, directions, sizes, dim) in self.sides(shape) {
             let count = sizes.len();

@@ -4,7 +4,7 @@ use super::point_prior::PointPrior;
 use crate::run::Program;
 
 /// A sampler whose state is a point of the mixture and the prior of points.
-pub trait Sampler: Program {
+pub(super) trait Sampler: Program {
     /// A state at this point, under this prior.
     fn at(&self, point: Vec<f64>, point_prior: PointPrior) -> Self::Global;
 

@@ -15,7 +15,7 @@ use crate::run::Stream;
 
 /// Rewards of large angles.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reward {
+pub(super) struct Reward {
     /// λ₁, of the experts.
     pub experts: f64,
     /// λ₂, of the gates.
@@ -26,7 +26,7 @@ pub struct Reward {
 
 /// What is taken from the log likelihood, and what is added to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Penalty {
+pub(super) struct Penalty {
     /// λ, of squared weights.
     pub weights: f64,
     /// τ₀, the standard deviation of intercepts.
@@ -37,7 +37,7 @@ pub struct Penalty {
 
 impl Penalty {
     /// What is added to the log likelihood at a plain form; its gradient is added too.
-    pub fn value(&self, shape: &Shape, plain: &[f64], gradient: &mut [f64]) -> f64 {
+    pub(super) fn value(&self, shape: &Shape, plain: &[f64], gradient: &mut [f64]) -> f64 {
         let (theta, eta) = shape.plain_parts();
         let intercepts = eta.end;
         let mut value = 0.0;
@@ -60,10 +60,10 @@ impl Penalty {
 }
 
 /// The log likelihood of weights as rows multiply them, and its gradient.
-pub type LnLikelihood<'a> = dyn FnMut(&[f64]) -> Result<Likelihood> + 'a;
+pub(super) type LnLikelihood<'a> = dyn FnMut(&[f64]) -> Result<Likelihood> + 'a;
 
 /// Random weights and intercepts of zero, in plain form.
-pub fn random(shape: &Shape, stream: Stream) -> Vec<f64> {
+pub(super) fn random(shape: &Shape, stream: Stream) -> Vec<f64> {
     let mut rng = stream.rng();
     let scale = (shape.inputs.max(1) as f64).sqrt().recip();
     let (_, eta) = shape.plain_parts();
@@ -76,7 +76,7 @@ pub fn random(shape: &Shape, stream: Stream) -> Vec<f64> {
 }
 
 /// Looks for a maximum of the penalised likelihood from a plain form.
-pub fn maximise(
+pub(super) fn maximise(
     shape: &Shape,
     penalty: &Penalty,
     start: &[f64],
@@ -103,7 +103,7 @@ const START_ITERATIONS: usize = 100;
 const LEAST_SIZE: f64 = 1e-8;
 
 /// A point for a chain to start from: near a maximum of the likelihood under squared penalties, another one for each stream.
-pub fn start(shape: &Shape, intercept_sd: f64, stream: Stream, ln_likelihood: &mut LnLikelihood<'_>) -> Result<Vec<f64>> {
+pub(super) fn start(shape: &Shape, intercept_sd: f64, stream: Stream, ln_likelihood: &mut LnLikelihood<'_>) -> Result<Vec<f64>> {
     let penalty = Penalty { weights: 1.0, intercept_sd, reward: None };
     let begin = random(shape, stream);
     let found = maximise(shape, &penalty, &begin, START_ITERATIONS, 1e-6, ln_likelihood)?;

@@ -29,14 +29,14 @@ pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &
 }
 
 /// Subject of the checks.
-pub struct Subject<L> {
+pub(super) struct Subject<L> {
     /// The sampler.
     pub program: Sampler<L>,
 }
 
 impl Subject<Counts> {
     /// The sampler of counts that is set, with so many rows of each source.
-    pub fn counts(settings: &Settings, rows: Vec<u64>) -> Self {
+    pub(super) fn counts(settings: &Settings, rows: Vec<u64>) -> Self {
         let schema = Schema::drawn(COLUMNS, rows);
         Self::new(settings, &schema, schema.counts(settings))
     }
@@ -44,7 +44,7 @@ impl Subject<Counts> {
 
 impl Subject<Gaussian> {
     /// The same for real numbers.
-    pub fn gaussian(settings: &Settings, rows: Vec<u64>) -> Self {
+    pub(super) fn gaussian(settings: &Settings, rows: Vec<u64>) -> Self {
         let schema = Schema::drawn(COLUMNS, rows);
         Self::new(settings, &schema, schema.gaussian(settings))
     }

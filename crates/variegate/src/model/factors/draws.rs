@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// One draw from the posterior: the atoms in use and what governs them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Draw {
+pub(super) struct Draw {
     /// Log joint density.
     pub ln_joint: f64,
     /// Log likelihood.
@@ -32,12 +32,12 @@ pub struct Draw {
 
 impl Draw {
     /// Number of atoms.
-    pub fn atoms(&self) -> usize {
+    pub(super) fn atoms(&self) -> usize {
         self.weight.len()
     }
 
     /// φ with all the digits that calculations use.
-    pub fn wide_phi(&self) -> Vec<f64> {
+    pub(super) fn wide_phi(&self) -> Vec<f64> {
         self.phi.iter().map(|&v| f64::from(v)).collect()
     }
 }

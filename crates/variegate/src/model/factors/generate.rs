@@ -102,7 +102,7 @@ impl<L: Likelihood> Generative for Sampler<L> {
 }
 
 /// Σ φ w of a row.
-pub fn mix<S>(state: &State<S>, entries: &[(u64, f64)], width: usize) -> Vec<f64> {
+pub(super) fn mix<S>(state: &State<S>, entries: &[(u64, f64)], width: usize) -> Vec<f64> {
     let mut out = vec![0.0; width];
     for &(id, w) in entries {
         if let Ok(k) = state.atoms.ids.binary_search(&id) {

@@ -4,10 +4,10 @@ use crate::infer::assignment::assign;
 use crate::linalg::dot;
 
 /// Atoms less alike than this (cosine) are not the same.
-pub const ALIKE: f64 = 0.8;
+pub(super) const ALIKE: f64 = 0.8;
 
 /// For each atom of `first` the atom of `second` that it is, and the sign that turns one into the other.
-pub fn same_atoms(first: &[f64], second: &[f64], width: usize) -> Vec<Option<(usize, f64)>> {
+pub(super) fn same_atoms(first: &[f64], second: &[f64], width: usize) -> Vec<Option<(usize, f64)>> {
     let lengths = |phi: &[f64]| phi.chunks_exact(width).map(|a| dot(a, a).sqrt().max(f64::MIN_POSITIVE)).collect::<Vec<f64>>();
     let (a, b) = (lengths(first), lengths(second));
     let mut cosine = vec![0.0; a.len() * b.len()];

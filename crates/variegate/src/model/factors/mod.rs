@@ -80,6 +80,10 @@ impl Family for Factors {
         simulate::Request::table()
     }
 
+    fn quick_settings(&self) -> Map<String, Value> {
+        as_map(&serde_json::json!({ "n_warmup": 100, "n_draws": 40 }))
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
     }

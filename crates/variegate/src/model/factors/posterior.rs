@@ -39,7 +39,7 @@ pub struct FactorsPosterior {
 
 /// Figures of the sweeps of one chain.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub(super) struct Figures {
     pub(super) ln_joint: Vec<f64>,
     pub(super) ln_likelihood: Vec<f64>,
     pub(super) atoms: Vec<f64>,

@@ -17,11 +17,11 @@ const LEFT_OUT: f64 = 1e-6;
 const RARELY: f64 = 0.1;
 const OFTEN: f64 = 20.0;
 /// Scans of a new row for each draw, and how many of them count.
-pub const SCANS: usize = 20;
-pub const COUNTED: usize = 10;
+pub(super) const SCANS: usize = 20;
+pub(super) const COUNTED: usize = 10;
 
 /// A draw with the atoms that new rows may use.
-pub struct Stage<L: Likelihood> {
+pub(super) struct Stage<L: Likelihood> {
     view: L::View,
     scales: L::Scales,
     /// Log odds of each source and atom; a source that was not seen comes last.
@@ -34,7 +34,7 @@ pub struct Stage<L: Likelihood> {
 
 impl<L: Likelihood> Stage<L> {
     /// The draw of this number, for rows of sources with these numbers of rows at the fit; `unseen` if rows of other sources come too.
-    pub fn new(likelihood: &L, draw: &Draw, rows: &[u64], number: u32, unseen: bool) -> Result<Self> {
+    pub(super) fn new(likelihood: &L, draw: &Draw, rows: &[u64], number: u32, unseen: bool) -> Result<Self> {
         let mut rng = Stream::new(0, number, Purpose::Predict).rng();
         let scales = likelihood.with_unseen_source(&L::scales_of(&draw.scales));
         let process = BetaProcess::new(rows, &draw.concentration);
@@ -89,7 +89,14 @@ impl<L: Likelihood> Stage<L> {
     }
 
     /// Draws the atoms of the first `count` rows of a panel and calls `f(row, entries)` for every draw that counts.
-    pub fn settle(&self, likelihood: &L, x: X<'_>, sources: &[u32], exposure: f64, mut f: impl FnMut(usize, &[Entry])) -> Result<()> {
+    pub(super) fn settle(
+        &self,
+        likelihood: &L,
+        x: X<'_>,
+        sources: &[u32],
+        exposure: f64,
+        mut f: impl FnMut(usize, &[Entry]),
+    ) -> Result<()> {
         let mut scratch = L::Scratch::default();
         let mut sums = L::Sums::default();
         let block = Block { number: 0, first_row: 0, x, y: TargetView::None, sources: Some(sources), weights: None };
@@ -128,7 +135,7 @@ impl<L: Likelihood> Stage<L> {
     }
 
     /// Log weights of annealed runs of each row: the mean of their exponentials is the probability of the row.
-    pub fn anneal(&self, likelihood: &L, x: X<'_>, sources: &[u32], temperatures: usize, runs: usize) -> Result<Vec<Vec<f64>>> {
+    pub(super) fn anneal(&self, likelihood: &L, x: X<'_>, sources: &[u32], temperatures: usize, runs: usize) -> Result<Vec<Vec<f64>>> {
         let mut scratch = L::Scratch::default();
         likelihood.prepare(&self.view, x, sources, &[], &mut scratch);
         let (mut order, mut entries) = (Vec::new(), Vec::new());
@@ -164,13 +171,13 @@ impl<L: Likelihood> Stage<L> {
     }
 
     /// The view, for what is expected of rows.
-    pub fn view(&self) -> &L::View {
+    pub(super) fn view(&self) -> &L::View {
         &self.view
     }
 }
 
 /// Log of the mean of exponentials.
-pub fn ln_mean_exp(values: &[f64]) -> f64 {
+pub(super) fn ln_mean_exp(values: &[f64]) -> f64 {
     log_sum_exp(values) - (values.len() as f64).ln()
 }
 

@@ -24,14 +24,14 @@ pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &
 }
 
 /// Subject of the checks.
-pub struct Subject {
+pub(super) struct Subject {
     program: Gibbs,
     title: String,
 }
 
 impl Subject {
     /// The sampler that is set.
-    pub fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         let program = settings.program(Design::identity(COLUMNS, settings.fit_intercept));
         let bias = program.precision.get(COLUMNS).map_or("no bias".to_string(), |p| format!("that of the bias {p}"));
         let title = format!("{}, prior precision {}, {bias}", Gibbs::NAME, settings.prior_precision);

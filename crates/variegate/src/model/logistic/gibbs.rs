@@ -18,7 +18,7 @@ use crate::{Error, Result, merge_fields};
 
 /// The sampler.
 #[derive(Debug, Clone)]
-pub struct Gibbs {
+pub(super) struct Gibbs {
     /// From raw rows to design rows.
     pub design: Design,
     /// Prior precision of each design column.
@@ -27,7 +27,7 @@ pub struct Gibbs {
 
 /// State of the sampler between sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     /// The weights now.
     pub weights: Vec<f64>,
     /// The weights that the last sweep started from: their log joint density is known, so they are what is kept as a draw.
@@ -38,18 +38,18 @@ pub struct State {
 
 impl State {
     /// A state at these weights, not yet visited.
-    pub fn at(weights: Vec<f64>) -> Self {
+    pub(super) fn at(weights: Vec<f64>) -> Self {
         Self { visited: weights.clone(), weights, log_joint: f64::NAN }
     }
 }
 
 /// What the rows are told: the weights.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ask<'a>(Cow<'a, [f64]>);
+pub(super) struct Ask<'a>(Cow<'a, [f64]>);
 
 /// What the rows report.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Stats {
+pub(super) struct Stats {
     /// Lower triangle of Σ ω x̃x̃ᵀ.
     gram: Sum<Vec<f64>>,
     /// Σ κ x̃.
@@ -61,7 +61,7 @@ merge_fields!(Stats, gram, linear, log_likelihood);
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(super) struct Scratch {
     panel: PanelScratch,
     eta: Vec<f64>,
     omega: Vec<f64>,

@@ -21,7 +21,7 @@ use crate::prior::{AngularKind, Directions, MutualAngular};
 use crate::{Error, Result};
 
 /// Columns beyond which C is taken as diagonal: its factor would cost more than the rows.
-pub const MOST_COLUMNS: usize = 512;
+pub(super) const MOST_COLUMNS: usize = 512;
 /// Sweeps of the first window.
 const FIRST_WINDOW: u64 = 20;
 
@@ -34,7 +34,7 @@ const LEAST_SHARE: f64 = 0.3;
 
 /// The coordinates, and what was learned of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Frame {
+pub(super) struct Frame {
     /// Eigenvectors of C, one a column; empty where C is diagonal.
     basis: Vec<f64>,
     /// Eigenvalues of C.
@@ -94,7 +94,7 @@ impl Frame {
     /// From Σ x̃x̃ᵀ (lower triangle, or its diagonal and the sums Σ x̃ after it) over so many rows, with a first guess at the curvature from
     /// the mean square lengths that the prior gives experts and gates. It must not depend on where the chain is:
     /// a sweep would not leave the posterior as it is.
-    pub fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Result<Self> {
+    pub(super) fn new(shape: &Shape, gram: &[f64], rows: f64, squares: [f64; 2]) -> Result<Self> {
         let (p, d) = (shape.inputs, shape.dim());
         let n = rows.max(1.0);
         let (basis, spread): (Vec<f64>, Vec<f64>) = if gram.len() == 2 * d {
@@ -127,7 +127,7 @@ impl Frame {
     }
 
     /// Two experts exchange labels: what was learned of them goes along.
-    pub fn exchange(&mut self, i: usize, k: usize) {
+    pub(super) fn exchange(&mut self, i: usize, k: usize) {
         let experts = self.pulls[0].len();
         for values in self.pulls.iter_mut().chain(&mut self.masses).chain(&mut self.seen).filter(|values| !values.is_empty()) {
             values.chunks_exact_mut(experts).for_each(|sweep| sweep.swap(i, k));
@@ -136,7 +136,7 @@ impl Frame {
     }
 
     /// Gets ready for a trajectory under a prior.
-    pub fn prepare(&mut self, shape: &Shape, point_prior: &PointPrior) -> Result<()> {
+    pub(super) fn prepare(&mut self, shape: &Shape, point_prior: &PointPrior) -> Result<()> {
         let kappas = [&point_prior.experts, &point_prior.gates].map(|side| match &side.directions {
             Directions::MutualAngular(MutualAngular { kind: AngularKind::Two, kappa, .. }) => *kappa,
             _ => 0.0,
@@ -166,7 +166,7 @@ impl Frame {
     }
 
     /// Paces of all coordinates.
-    pub fn paces(&self, shape: &Shape) -> Vec<f64> {
+    pub(super) fn paces(&self, shape: &Shape) -> Vec<f64> {
         let mut out = vec![1.0; shape.len()];
         for (range, masses) in kinds(shape)[2..].iter().zip(&self.masses).filter(|(range, _)| !range.is_empty()) {
             let each = range.len() / masses.len();
@@ -222,7 +222,7 @@ impl Frame {
     }
 
     /// Flat coordinates of a point, with lengths |y| drawn anew.
-    pub fn enter<R: Rng + ?Sized>(&self, shape: &Shape, point: &[f64], rng: &mut R) -> Result<Vec<f64>> {
+    pub(super) fn enter<R: Rng + ?Sized>(&self, shape: &Shape, point: &[f64], rng: &mut R) -> Result<Vec<f64>> {
         let mut out = point.to_vec();
         for (side, (range, dim)) in sides(shape).into_iter().enumerate() {
             let length = Gamma::new(0.5 * dim as f64, 0.5)?;
@@ -237,7 +237,7 @@ impl Frame {
     }
 
     /// The point of flat coordinates, and |y| of every direction.
-    pub fn leave(&self, shape: &Shape, flat: &[f64], lengths: &mut Vec<f64>) -> Vec<f64> {
+    pub(super) fn leave(&self, shape: &Shape, flat: &[f64], lengths: &mut Vec<f64>) -> Vec<f64> {
         let mut out = flat.to_vec();
         lengths.clear();
         for (side, (range, dim)) in sides(shape).into_iter().enumerate() {
@@ -254,7 +254,7 @@ impl Frame {
 
     /// Turns the gradient with respect to a point (in the surrounding space) into that with respect to flat coordinates, and returns what
     /// the lengths |y| add to the log density.
-    pub fn pull_back(&self, shape: &Shape, point: &[f64], lengths: &[f64], gradient: &mut [f64]) -> f64 {
+    pub(super) fn pull_back(&self, shape: &Shape, point: &[f64], lengths: &[f64], gradient: &mut [f64]) -> f64 {
         let mut value = 0.0;
         let mut lengths = lengths.iter();
         for (side, (range, dim)) in sides(shape).into_iter().enumerate() {
@@ -272,7 +272,7 @@ impl Frame {
 
     /// Takes in the gradient at a point (in the surrounding space; of directions that of the likelihood alone) during the warm-up. True at
     /// the end of a window: the coordinates are others from then on.
-    pub fn learn(&mut self, shape: &Shape, point: &[f64], gradient: &[f64], sweep: u64) -> bool {
+    pub(super) fn learn(&mut self, shape: &Shape, point: &[f64], gradient: &[f64], sweep: u64) -> bool {
         let experts = shape.experts;
         for (kind, range) in kinds(shape).into_iter().enumerate() {
             let each = range.len() / experts;

@@ -26,7 +26,7 @@ const TOGETHER: usize = 8;
 
 /// One weight vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vector {
+pub(crate) struct Vector {
     /// Whether it is a gate's.
     pub gate: bool,
     /// Whose it is.
@@ -35,7 +35,7 @@ pub struct Vector {
 
 /// A weight vector in the plane of its direction a and a tangent t, and its intercepts: scores are along·x'a + across·x't + intercept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
+pub(crate) struct Trial {
     /// Length along the direction.
     pub along: f64,
     /// Length along the tangent.
@@ -47,7 +47,7 @@ pub struct Trial {
 /// A tangent t = (z − (a'z) a) / |z − (a'z) a| to the direction of a vector, by its place among the arrows z that rows were multiplied
 /// with before.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Tangent {
+pub(crate) struct Tangent {
     /// Which z; that of an expert has J rows.
     pub arrow: usize,
     /// a'z.
@@ -58,7 +58,7 @@ pub struct Tangent {
 
 /// What was found of a block: whether all that it stores are ones, and its rows, taken apart. Empty before it is asked for.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Local {
+pub(crate) struct Local {
     #[serde(skip)]
     pub(super) ones: Option<bool>,
     #[serde(skip)]

@@ -223,7 +223,7 @@ fn trials_have_the_likelihood_of_their_point() {
 /// Rounds of moves of single vectors and nothing else. Where points are chosen by rounded likelihoods, these are rounded to whole
 /// multiples of 3, so far from right that a third of the rounds is refused.
 #[derive(Debug, Clone)]
-pub struct Alone(pub Hmc);
+pub(in crate::model::experts) struct Alone(pub(in crate::model::experts) Hmc);
 
 struct Coarse<'a>(&'a mut dyn Rows<Alone>);
 

@@ -17,7 +17,7 @@ const RANGE: std::ops::Range<f64> = 1e-200..1e200;
 
 /// Columns of a block; empty before the first visit.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Local {
+pub(crate) struct Local {
     /// x·a of each gate (n), then Xa of the J rows of each expert's direction (n×J).
     #[serde(skip)]
     products: Vec<f64>,
@@ -41,7 +41,7 @@ struct Asked {
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     pub(super) rows: rows::Scratch,
     total: Vec<f64>,
     norm: Vec<f64>,

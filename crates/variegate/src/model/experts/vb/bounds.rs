@@ -12,21 +12,21 @@ use crate::special::branchless;
 
 /// tanh(e/2)/2e, e ≥ 0, given exp(−e).
 #[inline(always)]
-pub fn logistic_curvature(e: f64, small: f64) -> f64 {
+pub(super) fn logistic_curvature(e: f64, small: f64) -> f64 {
     let value = (1.0 - small) / ((1.0 + small) * 2.0 * e);
     if e < 1e-4 { 0.25 } else { value }
 }
 
 /// The bound of E ln σ(sign s), and its curvature.
 #[inline(always)]
-pub fn log_odds(sign: f64, mean: f64, second: f64) -> (f64, f64) {
+pub(super) fn log_odds(sign: f64, mean: f64, second: f64) -> (f64, f64) {
     let e = second.max(0.0).sqrt();
     let small = branchless::exp(-e);
     (0.5 * (sign * mean - e) - branchless::ln_1p(small), logistic_curvature(e, small))
 }
 
 /// The bound of E ln Σ exp f_k of Bouchard, at its best c; curvatures take the place of the variances. Gives back (bound, c).
-pub fn bouchard(means: &[f64], variances: &mut [f64]) -> (f64, f64) {
+pub(super) fn bouchard(means: &[f64], variances: &mut [f64]) -> (f64, f64) {
     let half = 0.5 * means.len() as f64;
     // slope in c and its derivative
     let slope = |c: f64| {

@@ -23,7 +23,7 @@ const ROUNDS: usize = 2;
 
 /// What is known of R.
 #[derive(Debug, Clone, Copy)]
-pub enum Curvature<'a> {
+pub(crate) enum Curvature<'a> {
     /// Σ w x̃x̃ᵀ, D×D; its last row is (v, r₀) where there are intercepts.
     Whole(&'a [f64]),
     /// Only what one visit gives without forming R.
@@ -43,7 +43,7 @@ pub enum Curvature<'a> {
 
 /// What the rows say of a component.
 #[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// Σ g x̃ = (a, a₀), one a contrast row.
     pub linear: &'a [f64],
     /// R.
@@ -56,7 +56,7 @@ pub struct Evidence<'a> {
 
 /// The prior of a component, and the sizes of its parts.
 #[derive(Debug, Clone, Copy)]
-pub struct Prior {
+pub(crate) struct Prior {
     /// Entries of a contrast row.
     pub inputs: usize,
     /// Length D of a row's x̃.
@@ -70,7 +70,7 @@ pub struct Prior {
 }
 
 /// A reward of the direction, beside the bound: its value, and (where asked) its gradient, added.
-pub type Reward<'a> = dyn FnMut(&[f64], Option<&mut [f64]>) -> f64 + 'a;
+pub(crate) type Reward<'a> = dyn FnMut(&[f64], Option<&mut [f64]>) -> f64 + 'a;
 
 /// Numbers of a direction that concentration and length depend on.
 struct Scalars {
@@ -87,7 +87,7 @@ struct Scalars {
 }
 
 /// One update of a factor; the objective never falls by it.
-pub fn update(factor: &mut Factor, evidence: &Evidence<'_>, prior: &Prior, pull: &[f64], mut reward: Option<&mut Reward<'_>>) {
+pub(crate) fn update(factor: &mut Factor, evidence: &Evidence<'_>, prior: &Prior, pull: &[f64], mut reward: Option<&mut Reward<'_>>) {
     let Prior { inputs: p, width: d, .. } = *prior;
     let rows = factor.direction.len() / p;
     let bias = d > p;

@@ -14,7 +14,7 @@ use crate::special::{digamma, ln_gamma};
 
 /// q of one component.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Factor {
+pub(crate) struct Factor {
     /// â, of unit length.
     pub direction: Vec<f64>,
     /// κ̂.
@@ -31,7 +31,7 @@ pub struct Factor {
 
 /// Moments of a factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moments {
+pub(crate) struct Moments {
     /// L, A, 1 − A and ρ at κ̂.
     pub along: Concentration,
     /// E g.
@@ -42,18 +42,18 @@ pub struct Moments {
 
 impl Factor {
     /// Moments of direction and length.
-    pub fn moments(&self) -> Moments {
+    pub(crate) fn moments(&self) -> Moments {
         let along = Concentration::at(self.direction.len(), self.kappa);
         Moments { along, size: self.shape / self.rate, square: self.shape * (self.shape + 1.0) / (self.rate * self.rate) }
     }
 
     /// E ln g.
-    pub fn ln_size(&self) -> f64 {
+    pub(crate) fn ln_size(&self) -> f64 {
         digamma(self.shape) - self.rate.ln()
     }
 
     /// Entropy of direction, length and intercepts.
-    pub fn entropy(&self, moments: &Moments) -> f64 {
+    pub(crate) fn entropy(&self, moments: &Moments) -> f64 {
         let r = self.shape;
         let direction = ln_surface(self.direction.len()) + moments.along.ln_ratio - self.kappa * moments.along.mean;
         let size = r - self.rate.ln() + ln_gamma(r) + (1.0 - r) * digamma(r);
@@ -61,7 +61,7 @@ impl Factor {
     }
 
     /// A draw: direction, logarithm of the length, intercepts.
-    pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R, direction: &mut [f64], intercepts: &mut [f64]) -> Result<f64> {
+    pub(crate) fn sample<R: Rng + ?Sized>(&self, rng: &mut R, direction: &mut [f64], intercepts: &mut [f64]) -> Result<f64> {
         if let [sign] = direction {
             // two points: P(+) = 1/(1 + exp(−2κ̂â))
             let towards = crate::run::open01(rng) < crate::special::sigmoid(2.0 * self.kappa);

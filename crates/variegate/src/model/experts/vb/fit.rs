@@ -15,7 +15,7 @@ const START_SHAPE: f64 = 9.0;
 
 /// q, and the prior that it is measured against.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fit {
+pub(crate) struct Fit {
     /// Experts.
     pub experts: Side,
     /// Gates; no factors for one expert.
@@ -24,7 +24,7 @@ pub struct Fit {
 
 impl Fit {
     /// q around a point: its directions, concentrated to twice their dimension, and lengths of its size. Sides give the prior.
-    pub fn around(experts: Side, gates: Side, shape: &Shape, point: &[f64]) -> Self {
+    pub(crate) fn around(experts: Side, gates: Side, shape: &Shape, point: &[f64]) -> Self {
         let place = |mut side: Side, directions: &[f64], sizes: &[f64], intercepts: &[f64]| {
             let rows = intercepts.len() / sizes.len().max(1);
             let dim = side.dim;
@@ -55,7 +55,7 @@ impl Fit {
     }
 
     /// q as one vector of numbers without bounds: of each factor the mean weights E g A â, ln κ̂, ln r, the intercepts and ln v.
-    pub fn coordinates(&self) -> Vec<f64> {
+    pub(crate) fn coordinates(&self) -> Vec<f64> {
         let mut out = Vec::new();
         for f in self.factors() {
             let m = f.moments();
@@ -71,7 +71,7 @@ impl Fit {
     }
 
     /// The same prior with q at other coordinates; none where these are no q.
-    pub fn at(&self, coordinates: &[f64]) -> Option<Self> {
+    pub(crate) fn at(&self, coordinates: &[f64]) -> Option<Self> {
         let mut fit = self.clone();
         let mut rest = coordinates;
         let mut take = |n: usize| {
@@ -101,7 +101,7 @@ impl Fit {
     }
 
     /// The mean weights E g E a and mean intercepts, as a point.
-    pub fn mean_point(&self, shape: &Shape) -> Vec<f64> {
+    pub(crate) fn mean_point(&self, shape: &Shape) -> Vec<f64> {
         self.point(shape, |f, direction, intercepts| {
             let m = f.moments();
             direction.copy_from_slice(&f.direction);
@@ -112,7 +112,7 @@ impl Fit {
     }
 
     /// Draws of points, one after the other. Draw i comes from item i of the stream.
-    pub fn sample(&self, shape: &Shape, count: usize, stream: Stream) -> Result<Vec<Vec<f64>>> {
+    pub(crate) fn sample(&self, shape: &Shape, count: usize, stream: Stream) -> Result<Vec<Vec<f64>>> {
         (0..count)
             .map(|i| {
                 let mut rng = stream.item(i as u64).rng();

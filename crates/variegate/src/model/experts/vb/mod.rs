@@ -18,19 +18,19 @@
 //! | `relax.rs` | longer steps, as long as they pay |
 
 mod bounds;
-pub mod component;
-pub mod factor;
-pub mod fit;
+pub(super) mod component;
+pub(super) mod factor;
+pub(super) mod fit;
 mod relax;
 mod rows;
-pub mod side;
+pub(super) mod side;
 mod sphere;
 mod step;
 #[cfg(test)]
 mod tests;
 
-pub use fit::Fit;
-pub use rows::{Ask, Scratch, Stats, View};
+pub(super) use fit::Fit;
+pub(super) use rows::{Ask, Scratch, Stats, View};
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -59,7 +59,7 @@ const POWER_STEPS: usize = 30;
 
 /// Prior of one side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SidePrior {
+pub(super) struct SidePrior {
     /// κ of the chain of directions; 0 for independent uniform ones.
     pub kappa: f64,
     /// μ₀, towards which the first is drawn.
@@ -72,7 +72,7 @@ pub struct SidePrior {
 
 /// The program.
 #[derive(Debug, Clone)]
-pub struct Vb {
+pub(super) struct Vb {
     /// From raw rows to design rows.
     pub design: Design,
     /// Sizes of the mixture.
@@ -97,7 +97,7 @@ pub struct Vb {
 
 /// State between two sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     /// The best q so far.
     pub q: Fit,
     /// Its objective; not finite before the first sweep.
@@ -124,7 +124,7 @@ pub struct State {
 
 impl State {
     /// A state that has its first visit before it.
-    pub fn new(fit: Fit) -> Self {
+    pub(super) fn new(fit: Fit) -> Self {
         Self {
             next: fit.clone(),
             q: fit,
@@ -146,7 +146,7 @@ fn forms_grams(shape: &Shape) -> bool {
 }
 
 /// Refuses statistics of gigabytes.
-pub fn check(shape: &Shape) -> Result<()> {
+pub(super) fn check(shape: &Shape) -> Result<()> {
     let (k, p) = (shape.experts + shape.gates(), shape.inputs);
     let numbers = if forms_grams(shape) { packed_len(shape.dim()) } else { (2 + shape.rows()) * shape.dim() };
     if k.saturating_mul(numbers) > MOST_NUMBERS {
@@ -159,7 +159,7 @@ pub fn check(shape: &Shape) -> Result<()> {
 
 impl Vb {
     /// The program that settings ask for. Posterior regularisation has independent uniform directions.
-    pub fn new(settings: &Settings, design: Design, shape: Shape, point_prior: PointPrior) -> Self {
+    pub(super) fn new(settings: &Settings, design: Design, shape: Shape, point_prior: PointPrior) -> Self {
         let regularised = (settings.inference == Inference::Pr).then_some(Reward {
             experts: settings.diversity,
             gates: settings.gate_diversity,
@@ -214,7 +214,7 @@ impl Vb {
     }
 
     /// q around a point.
-    pub fn around(&self, point: &[f64]) -> Fit {
+    pub(super) fn around(&self, point: &[f64]) -> Fit {
         let (experts, gates) = self.sides();
         Fit::around(experts, gates, &self.shape, point)
     }
@@ -227,7 +227,7 @@ impl Vb {
     }
 
     /// Objective of a fit, its bound of the evidence, and what the rows say of it.
-    pub fn evaluate(&self, fit: &Fit, rows: &mut dyn Rows<Self>) -> Result<(f64, f64, Stats)> {
+    pub(super) fn evaluate(&self, fit: &Fit, rows: &mut dyn Rows<Self>) -> Result<(f64, f64, Stats)> {
         let stats = rows.all(&Ask::Bound(View::of(fit, &self.shape)))?;
         let elbo = stats.value.0 + fit.experts.terms(self.intercept_sd) + fit.gates.terms(self.intercept_sd);
         Ok((elbo + self.reward(fit), elbo, stats))

@@ -12,7 +12,7 @@ const MOST: f64 = 10.0;
 
 /// The length of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Relaxation {
+pub(super) struct Relaxation {
     length: f64,
 }
 
@@ -24,12 +24,12 @@ impl Default for Relaxation {
 
 impl Relaxation {
     /// The last step went too far.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.length = 1.0;
     }
 
     /// Beyond the end of a step from x, further than the last time; none for the step as it is.
-    pub fn beyond(&mut self, x: &[f64], end: &[f64]) -> Option<Vec<f64>> {
+    pub(super) fn beyond(&mut self, x: &[f64], end: &[f64]) -> Option<Vec<f64>> {
         let now = self.length;
         self.length = (GROWTH * now).min(MOST);
         (now > 1.0).then(|| x.iter().zip(end).map(|(x, g)| x + now * (g - x)).collect())

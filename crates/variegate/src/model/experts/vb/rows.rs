@@ -22,7 +22,7 @@ const PANEL: usize = 256;
 /// What the rows need to know of q. Vectors are those of the experts, one a contrast row, then those of the gates; components are the
 /// experts, then the gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     /// â of each vector, with a zero for the intercept where there is one.
     pub directions: Cow<'a, [f64]>,
     /// Mean intercept of each vector.
@@ -39,7 +39,7 @@ pub struct View<'a> {
 
 impl View<'_> {
     /// Of a fit.
-    pub fn of(fit: &Fit, shape: &Shape) -> View<'static> {
+    pub(crate) fn of(fit: &Fit, shape: &Shape) -> View<'static> {
         let (p, d) = (shape.inputs, shape.dim());
         let sides = [&fit.experts, &fit.gates];
         let factors = || sides.iter().flat_map(|s| &s.factors);
@@ -76,7 +76,7 @@ impl View<'_> {
 
 /// What the rows are asked.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask<'a> {
+pub(crate) enum Ask<'a> {
     /// Bound, slopes and curvatures at this q.
     Bound(View<'a>),
     /// Log likelihood of these weights (`shape.rs`) and its gradient.
@@ -89,7 +89,7 @@ pub enum Ask<'a> {
 
 /// What the rows report; which fields are filled in depends on the question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// The rows' part of the objective.
     pub value: Sum<f64>,
     /// Σ g x̃ of each vector, or the gradient, or a product.
@@ -115,7 +115,7 @@ merge_fields!(Stats, value, linear, grams, along, sums, traces, squares, shares,
 
 /// Buffers of a visit.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     pub(crate) panel: PanelScratch,
     /// â·x of each vector; then w â·x.
     scores: Vec<f64>,

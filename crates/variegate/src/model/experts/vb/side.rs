@@ -22,7 +22,7 @@ const MOST_KAPPA: f64 = 1e6;
 
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Side {
+pub(crate) struct Side {
     /// Dimension P of a direction.
     pub dim: usize,
     /// κ of the chain; 0 for independent uniform directions.
@@ -39,7 +39,7 @@ pub struct Side {
 
 impl Side {
     /// E a of each component, one a row.
-    pub fn means(&self) -> Vec<f64> {
+    pub(crate) fn means(&self) -> Vec<f64> {
         self.factors
             .iter()
             .flat_map(|f| {
@@ -50,7 +50,7 @@ impl Side {
     }
 
     /// Directions of all components, one a row.
-    pub fn directions(&self) -> Vec<f64> {
+    pub(crate) fn directions(&self) -> Vec<f64> {
         self.factors.iter().flat_map(|f| &f.direction).copied().collect()
     }
 
@@ -71,7 +71,7 @@ impl Side {
     }
 
     /// The lower bound of E ln p(directions).
-    pub fn chain(&self, means: &[f64]) -> f64 {
+    pub(crate) fn chain(&self, means: &[f64]) -> f64 {
         let mut value = -(self.factors.len() as f64) * ln_surface(self.dim);
         if self.kappa > 0.0 {
             if let Some(first) = self.first.as_ref().filter(|_| !self.factors.is_empty()) {
@@ -85,7 +85,7 @@ impl Side {
     }
 
     /// Coefficient of m_k in the tangent of the bound.
-    pub fn pull(&self, means: &[f64], k: usize) -> Vec<f64> {
+    pub(crate) fn pull(&self, means: &[f64], k: usize) -> Vec<f64> {
         let p = self.dim;
         let mut out = vec![0.0; p];
         if self.kappa == 0.0 {
@@ -113,7 +113,7 @@ impl Side {
     }
 
     /// All of the objective that does not come from rows: E ln p − E ln q of directions, lengths and intercepts.
-    pub fn terms(&self, intercept_sd: f64) -> f64 {
+    pub(crate) fn terms(&self, intercept_sd: f64) -> f64 {
         let precision = 1.0 / (intercept_sd * intercept_sd);
         let (a1, a2) = (self.shape, self.rate);
         let mut value = self.chain(&self.means());
@@ -128,7 +128,7 @@ impl Side {
     }
 
     /// Prior of lengths, κ (where it is not 0) and μ₀ (where there is one) that maximise the objective given q.
-    pub fn learn(&mut self) {
+    pub(crate) fn learn(&mut self) {
         if self.factors.is_empty() {
             return;
         }

@@ -7,7 +7,7 @@
 use crate::linalg::{dot, wide};
 
 /// Scales to unit length; gives back the length before, and leaves zero as it is.
-pub fn normalise(v: &mut [f64]) -> f64 {
+pub(super) fn normalise(v: &mut [f64]) -> f64 {
     let length = dot(v, v).sqrt();
     if length > 0.0 && length.is_finite() {
         v.iter_mut().for_each(|v| *v /= length);
@@ -16,14 +16,14 @@ pub fn normalise(v: &mut [f64]) -> f64 {
 }
 
 /// out += c v.
-pub fn add(out: &mut [f64], c: f64, v: &[f64]) {
+pub(super) fn add(out: &mut [f64], c: f64, v: &[f64]) {
     for (o, v) in out.iter_mut().zip(v) {
         *o += c * v;
     }
 }
 
 /// out = A v for a symmetric A (d×d, whole, rows `stride` apart): by columns, which vector instructions like better than rows.
-pub fn symmetric_product(a: &[f64], stride: usize, v: &[f64], out: &mut [f64]) {
+pub(super) fn symmetric_product(a: &[f64], stride: usize, v: &[f64], out: &mut [f64]) {
     wide(
         #[inline(always)]
         || {
@@ -38,7 +38,7 @@ pub fn symmetric_product(a: &[f64], stride: usize, v: &[f64], out: &mut [f64]) {
 }
 
 /// The maximiser, from a unit vector, with at most `most` products.
-pub fn maximise(start: &[f64], b: &[f64], most: usize, mut product: impl FnMut(&[f64], &mut [f64])) -> Vec<f64> {
+pub(super) fn maximise(start: &[f64], b: &[f64], most: usize, mut product: impl FnMut(&[f64], &mut [f64])) -> Vec<f64> {
     let n = start.len();
     let most = most.min(n);
     let (mut basis, mut images): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (vec![start.to_vec()], Vec::new());

@@ -14,7 +14,7 @@ const FAR: f64 = 40.0;
 const LARGE: f64 = 1e200;
 
 /// ln of the sum over s.
-pub fn ln_sum(x: f64, a: f64, q: f64) -> f64 {
+pub(super) fn ln_sum(x: f64, a: f64, q: f64) -> f64 {
     if x <= DIRECT {
         let (mut term, mut sum, mut scale) = (1.0, 1.0, 0.0);
         let mut s = 0.0;
@@ -38,7 +38,7 @@ pub fn ln_sum(x: f64, a: f64, q: f64) -> f64 {
 }
 
 /// How many of the counts the new atom owns.
-pub fn draw(x: f64, a: f64, q: f64, terms: &mut Vec<(f64, f64)>, rng: &mut Philox) -> f64 {
+pub(super) fn draw(x: f64, a: f64, q: f64, terms: &mut Vec<(f64, f64)>, rng: &mut Philox) -> f64 {
     terms.clear();
     for_terms(x, a, q, |s, ln_term| terms.push((s, ln_term)));
     let best = terms.iter().fold(f64::NEG_INFINITY, |m, t| m.max(t.1));

@@ -16,8 +16,8 @@ mod side;
 #[cfg(test)]
 mod tests;
 
-pub use row::Scratch;
-pub use side::{CountContribution, CountSide};
+pub(super) use row::Scratch;
+pub(super) use side::{CountContribution, CountSide};
 
 use rand_distr::{Distribution, Poisson};
 use serde::{Deserialize, Serialize};

@@ -12,18 +12,18 @@
 //! | `side.rs` | rows of one side of a split or merge, φ integrated out |
 //! | `learn.rs` | atoms and precisions given what the rows reported |
 
-pub mod centre;
-pub mod learn;
-pub mod private;
-pub mod row;
-pub mod scan;
-pub mod side;
+pub(super) mod centre;
+pub(super) mod learn;
+pub(super) mod private;
+pub(super) mod row;
+pub(super) mod scan;
+pub(super) mod side;
 #[cfg(test)]
 mod tests;
 
-pub use centre::Centre;
-pub use scan::{Scratch, Sums};
-pub use side::{GaussianContribution, GaussianSide};
+pub(super) use centre::Centre;
+pub(super) use scan::{Scratch, Sums};
+pub(super) use side::{GaussianContribution, GaussianSide};
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};

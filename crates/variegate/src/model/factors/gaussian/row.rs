@@ -18,7 +18,7 @@ const DOUBTFUL: f64 = 1e-12;
 
 /// Inner products of atoms, and of atoms with the row.
 #[derive(Debug, Clone, Copy)]
-pub struct Products<'a> {
+pub(crate) struct Products<'a> {
     /// Gm, one atom a row.
     pub gram: &'a [f64],
     /// y.
@@ -27,7 +27,7 @@ pub struct Products<'a> {
 
 /// What an atom adds to a row that uses certain others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gain {
+pub(crate) struct Gain {
     /// Its part that the others do not span: the Schur complement Gm_kk + ν − gᵀC⁻¹g, g being its inner products with the others.
     pub schur: f64,
     /// Its inner product with what the others leave of the row: y_k − gᵀC⁻¹yₐ.
@@ -36,7 +36,7 @@ pub struct Gain {
 
 /// The atoms in use.
 #[derive(Debug, Default)]
-pub struct Active {
+pub(crate) struct Active {
     /// ν.
     ridge: f64,
     /// Atoms in use, in the order in which they were taken up.
@@ -62,7 +62,7 @@ fn start(i: usize) -> usize {
 
 impl Active {
     /// Starts a row that uses these atoms.
-    pub fn begin(&mut self, products: Products<'_>, ridge: f64, atoms: impl Iterator<Item = u32>) {
+    pub(crate) fn begin(&mut self, products: Products<'_>, ridge: f64, atoms: impl Iterator<Item = u32>) {
         self.place.clear();
         self.place.resize(products.y.len(), NOWHERE);
         self.ridge = ridge;
@@ -86,7 +86,7 @@ impl Active {
     }
 
     /// The atoms in use, in the order they were taken up.
-    pub fn atoms(&self) -> &[u32] {
+    pub(crate) fn atoms(&self) -> &[u32] {
         &self.members
     }
 
@@ -96,12 +96,12 @@ impl Active {
     }
 
     /// Whether this one is.
-    pub fn has(&self, k: usize) -> bool {
+    pub(crate) fn has(&self, k: usize) -> bool {
         self.place[k] != NOWHERE
     }
 
     /// What atom k adds to the others in use. If it is in use itself, this is what it would add were it not.
-    pub fn gain(&mut self, products: Products<'_>, k: usize) -> Gain {
+    pub(crate) fn gain(&mut self, products: Products<'_>, k: usize) -> Gain {
         let gain = self.look(products, k);
         let size = products.gram[k * products.y.len() + k];
         if self.rotated && (gain.schur.is_nan() || gain.schur <= DOUBTFUL * size) {
@@ -148,7 +148,7 @@ impl Active {
     }
 
     /// Takes up atom k, whose gain was the last asked for.
-    pub fn take_up(&mut self, k: usize, gain: Gain) {
+    pub(crate) fn take_up(&mut self, k: usize, gain: Gain) {
         self.place[k] = self.len() as u32;
         self.members.push(k as u32);
         self.append(gain);
@@ -163,7 +163,7 @@ impl Active {
 
     /// Puts down atom k, which is in use. Without its row, L has one entry too many in each later row; rotations of neighbouring columns
     /// remove them.
-    pub fn put_down(&mut self, k: usize) {
+    pub(crate) fn put_down(&mut self, k: usize) {
         let own = self.place[k] as usize;
         self.place[k] = NOWHERE;
         self.members.remove(own);
@@ -195,14 +195,14 @@ impl Active {
     }
 
     /// −½ ln |C/ν| and yₐᵀC⁻¹yₐ.
-    pub fn evidence(&self) -> (f64, f64) {
+    pub(crate) fn evidence(&self) -> (f64, f64) {
         let n = self.len();
         let volume: f64 = (0..n).map(|i| self.factor[start(i) + i].ln()).sum();
         (volume + 0.5 * n as f64 * self.ridge.ln(), dot(&self.whitened, &self.whitened))
     }
 
     /// Draws the weights of the atoms in use, N(C⁻¹yₐ, C⁻¹/t_n), and lists both in ascending order of atoms.
-    pub fn draw<R: Rng + ?Sized>(&mut self, noise: f64, rng: &mut R, entries: &mut Vec<(u32, f64)>) {
+    pub(crate) fn draw<R: Rng + ?Sized>(&mut self, noise: f64, rng: &mut R, entries: &mut Vec<(u32, f64)>) {
         let spread = 1.0 / noise.sqrt();
         // L⁻ᵀ(L⁻¹y + z/√t_n)
         self.solved.clone_from(&self.whitened);
@@ -225,7 +225,7 @@ impl Active {
 
     /// L in rows of its own length, L⁻¹yₐ, and the atoms in use.
     #[cfg(test)]
-    pub fn contents(&self) -> (Vec<f64>, &[f64], &[u32]) {
+    pub(crate) fn contents(&self) -> (Vec<f64>, &[f64], &[u32]) {
         let n = self.len();
         let entry = |i: usize, j: usize| match j {
             j if j < i => self.factor[start(i) + j],

@@ -18,7 +18,7 @@ type Rows = Vec<[Lane; 4]>;
 
 /// Rows of a block in single precision, as one vector sees them. Rows that are padding have likelihood 1.
 #[derive(Debug, Default)]
-pub struct Rough {
+pub(super) struct Rough {
     /// x'a and x't, with the sign of the class for an expert.
     along: Rows,
     across: Rows,
@@ -76,7 +76,7 @@ impl Apart {
 
 impl Rough {
     /// Log likelihoods under some trials; `across` is x't of the rows, or nothing.
-    pub fn values(&mut self, trials: &[Trial], across: &[f64]) -> Vec<f64> {
+    pub(super) fn values(&mut self, trials: &[Trial], across: &[f64]) -> Vec<f64> {
         let unit = self.unit.as_flattened();
         fill(&mut self.across, across.len(), 0.0, |i| across[i] * f64::from(unit[i / LANES][i % LANES]));
         self.across.resize(self.along.len(), [Lane::default(); 4]);
