@@ -33,7 +33,7 @@ def test_moments_agree_with_the_integrated_posterior():
     assert model.intercept_[0] == pytest.approx(bias.mean())
 
 
-def test_whole_weights_are_repeated_rows_in_law():
+def test_whole_weights_are_repeated_rows_in_distribution():
     weights = np.array([2, 1, 0, 3, 1, 1])
     settings = dict(PRIOR, n_warmup=100, n_draws=4000)
     weighted = BayesianLogisticRegression(**settings, random_state=1).fit(X6, Y6, sample_weight=weights)

@@ -86,15 +86,16 @@ mod tests {
 
     #[test]
     fn trials_are_gathered_by_point_and_class() {
-        let trials = Trials(&[1, 3]);
-        let x = trials.features(2, &mut Stream::new(1, 0, Purpose::Check).rng());
+        let trials = Trials(&[2, 3]);
+        let x = trials.features(1, &mut Stream::new(1, 0, Purpose::Check).rng());
         let values = x.to_dense();
-        assert!(values[2..4] == values[4..6] && values[2..4] == values[6..8] && values[..2] != values[2..4]);
+        let (first, second) = (values[0], values[2]);
+        assert!(first != second && values == [first, first, second, second, second]);
         let names = vec!["a".to_string(), "b".to_string()];
-        let data = Dataset::new(x.clone()).with_target(Target::Classes(Classes { codes: vec![1, 0, 1, 1], names }));
+        let data = Dataset::new(x.clone()).with_target(Target::Classes(Classes { codes: vec![1, 1, 0, 1, 1], names }));
         let gathered = trials.gather(data);
-        assert_eq!(gathered.weights, Some(vec![0.0, 1.0, 1.0, 2.0]));
-        assert_eq!(gathered.x.to_dense(), [&values[..2], &values[..2], &values[2..4], &values[2..4]].concat());
+        assert_eq!(gathered.weights, Some(vec![0.0, 2.0, 1.0, 2.0]));
+        assert_eq!(gathered.x.to_dense(), [first, first, second, second]);
         assert!(matches!(&gathered.target, Target::Classes(c) if c.codes == [0, 1, 0, 1]));
         let plain = Dataset::new(x);
         assert_eq!(trials.gather(plain.clone()), plain);

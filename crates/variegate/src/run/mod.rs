@@ -55,7 +55,7 @@
 //! let plan = Plan { seed: 1, chains: 1, schedule: Schedule::Ascend { max_sweeps: 10 }, block_rows: 100 };
 //! let mut kept = Memory::default();
 //! drive(&Mean, &data, &plan, Pace::default(), &mut kept, &mut Unobserved)?;
-//! assert_eq!(kept.chains[0].draws.scalars.values, [499.5]);
+//! assert_eq!(saved_global::<Mean>(&kept.chains[0].checkpoint)?, 499.5);
 //! # Ok(())
 //! # }
 //! ```

@@ -53,7 +53,7 @@ fn moments_agree_with_the_integrated_posterior() {
 }
 
 #[test]
-fn whole_weights_are_repeated_rows_in_law() {
+fn whole_weights_are_repeated_rows_in_distribution() {
     // the same posterior, so means agree within Monte Carlo error
     let mut weighted = tiny();
     weighted.weights = Some(vec![2.0, 1.0, 0.0, 3.0, 1.0, 1.0]);

@@ -160,7 +160,7 @@ fn subjects() -> Vec<Subject> {
 }
 
 #[test]
-fn one_sweep_leaves_the_joint_law_as_it_is() {
+fn one_sweep_leaves_the_joint_distribution_as_it_is() {
     let effort = InvarianceSettings { draws: 20_000, ..Default::default() };
     for (k, subject) in subjects().iter().enumerate() {
         let report = sweep_invariance(subject, &effort, 30 + k as u64, &mut |_| ()).unwrap();
@@ -169,7 +169,7 @@ fn one_sweep_leaves_the_joint_law_as_it_is() {
 }
 
 #[test]
-fn two_ways_to_the_joint_law_agree() {
+fn two_ways_to_the_joint_distribution_agree() {
     let effort = JointSettings { chains: 64, steps: 200, exact_draws: 40_000, ..Default::default() };
     for (k, subject) in subjects().iter().enumerate() {
         let report = joint_distribution(subject, &effort, 40 + k as u64, &mut |_| ()).unwrap();
@@ -241,7 +241,7 @@ fn drawn(pairs: &[(&str, Value)], rows: usize, request: &[(&str, Value)]) -> Dat
 }
 
 #[test]
-fn whole_weights_are_repeated_rows_in_law() {
+fn whole_weights_are_repeated_rows_in_distribution() {
     let mut weighted = five();
     weighted.weights = Some(vec![2.0, 1.0, 0.0, 3.0, 1.0]);
     let mut repeated = five().subset(&[0, 0, 1, 3, 3, 3, 4]);
