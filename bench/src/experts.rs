@@ -11,7 +11,7 @@ use variegate::model::experts::{ExpertsPosterior, Shape as Mixture};
 use variegate::model::gated::forces::{self, Forces};
 use variegate::model::gated::rows;
 use variegate::model::{Prepared, RunSettings, family};
-use variegate::run::{Draws, Piece, Report, Shape, blocks, default_block_rows};
+use variegate::run::{Draws, Engine, Piece, Report, Shape, blocks, default_block_rows};
 use variegate_io::read::{ColumnSpec, ReadOptions, read};
 
 use crate::Options;
@@ -95,7 +95,7 @@ fn ess(options: &Options) -> Result<Value> {
     let begin = Instant::now();
     let run = |chain: u32| -> Result<(Piece, f64, f64)> {
         let begin = Instant::now();
-        let mut open = fit.program().open(&cut, shape, seed, chain, None)?;
+        let mut open = fit.program().open(Engine::Threads(&cut), shape, seed, chain, None)?;
         let late = |share: f64| budget > 0.0 && begin.elapsed().as_secs_f64() > share * budget;
         for _ in 0..warm_up {
             open.advance(true)?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use variegate::model::family;
-use variegate::run::{Shape, blocks, default_block_rows};
+use variegate::run::{Engine, Shape, blocks, default_block_rows};
 
 use crate::Options;
 use crate::clock::{figures, least, median, seconds};
@@ -24,7 +24,7 @@ pub fn run(options: &Options) -> Result<Value> {
     let mut lanes = Vec::new();
     for &t in &threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(t).build()?;
-        let mut chain = pool.install(|| fit.program().open(&blocks, shape, 1, 0, None))?;
+        let mut chain = pool.install(|| fit.program().open(Engine::Threads(&blocks), shape, 1, 0, None))?;
         // the first sweeps start far from the posterior and fill the buffers
         pool.install(|| (0..5).try_for_each(|_| chain.advance(true).map(|_| ())))?;
         lanes.push((pool, chain, Vec::new()));

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use variegate::model::family;
-use variegate::run::{Shape, blocks, default_block_rows};
+use variegate::run::{Engine, Shape, blocks, default_block_rows};
 
 use crate::Options;
 use crate::clock::{figures, least, seconds};
@@ -42,7 +42,7 @@ pub fn run(options: &Options) -> Result<Value> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let mut square = Square::new(1536);
     square.time();
-    let mut chain = pool.install(|| fit.program().open(&blocks, shape, 1, 0, None))?;
+    let mut chain = pool.install(|| fit.program().open(Engine::Threads(&blocks), shape, 1, 0, None))?;
     let (mut products, mut passes) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
         products.push(square.time());

@@ -59,6 +59,9 @@ pub enum Error {
     /// Saved bytes are not what they should be.
     #[error("{0}")]
     State(#[from] crate::run::StateError),
+    /// Something went wrong where the blocks are; the message is that of the worker.
+    #[error("{0}")]
+    Elsewhere(String),
     /// Keeping the results failed; the message is the storage's own.
     #[error("{0}")]
     Storage(Box<dyn std::error::Error + Send + Sync>),

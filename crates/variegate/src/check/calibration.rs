@@ -106,7 +106,7 @@ fn posterior<S: Checkable>(
             advance(program, &mut global, &mut rows, seed, group, sweep, sweep <= warm_up)?;
             if sweep > warm_up && (sweep - warm_up).is_multiple_of(thin) {
                 let mut row = Vec::new();
-                evaluate(subject, &subject.recover(&global, &rows.locals)?, &data, width, &mut row)?;
+                evaluate(subject, &subject.recover(&global, rows.locals())?, &data, width, &mut row)?;
                 values.push(row);
             }
         }

@@ -146,7 +146,7 @@ pub(super) fn one_sweep<S: Checkable>(
         let mut rows = Threads::new(program, blocks, shape, seed, group, locals);
         // The true number of the sweep, for programs that do something else every other sweep.
         advance(program, &mut global, &mut rows, seed, group, index + 1, false)?;
-        subject.recover(&global, &rows.locals)
+        subject.recover(&global, rows.locals())
     })
 }
 

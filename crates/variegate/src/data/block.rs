@@ -33,13 +33,18 @@ impl Block<'_> {
 
 /// Cuts the rows into blocks.
 pub fn blocks<'a>(data: &'a Dataset<'_>, block_rows: usize) -> Vec<Block<'a>> {
+    blocks_from(data, block_rows, 0)
+}
+
+/// The same where the first block of these rows has this number among all.
+pub(crate) fn blocks_from<'a>(data: &'a Dataset<'_>, block_rows: usize, first: u32) -> Vec<Block<'a>> {
     let rows = data.rows();
     (0..rows.div_ceil(block_rows))
         .map(|number| {
             let range = number * block_rows..((number + 1) * block_rows).min(rows);
             Block {
-                number: number as u32,
-                first_row: range.start as u64,
+                number: first + number as u32,
+                first_row: first as u64 * block_rows as u64 + range.start as u64,
                 x: data.x.slice(range.clone()),
                 y: data.target.slice(range.clone()),
                 sources: data.sources.as_ref().map(|s| &s.codes[range.clone()]),

@@ -35,6 +35,7 @@ pub mod split;
 pub mod survey;
 mod validate;
 
+pub(crate) use block::blocks_from;
 pub use block::{Block, blocks};
 pub use dataset::{Classes, Dataset, LabelSets, Target, TargetView};
 pub use design::{Design, Panel};

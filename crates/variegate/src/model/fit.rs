@@ -48,6 +48,11 @@ impl Fit {
         self.program.as_ref()
     }
 
+    /// The same, to be shared with whoever holds rows.
+    pub fn shared_program(&self) -> Arc<dyn AnyProgram> {
+        self.program.clone()
+    }
+
     /// Number of chains, or of starts.
     pub fn chains(&self) -> u32 {
         self.chains

@@ -1,11 +1,13 @@
 //! One chain of a program over the data, with its type forgotten, so that the driver serves every program.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::borrow::Cow;
 
+use super::engine::ChainRows;
 use super::state::{self, Kind, StateError};
-use super::{Block, Draws, Program, Purpose, Report, Rows, Shape, Stream, Threads, Tick};
+use super::worker::{self, Worker};
+use super::{Draws, Engine, Program, Purpose, Report, Rows, Shape, Stream, Tick};
 use crate::Result;
 
 /// Saved state of a chain between two sweeps. Locals are kept apart from each other, so that a block can move alone.
@@ -16,6 +18,7 @@ struct Saved {
     sweeps: u64,
     shape: Shape,
     global: Vec<u8>,
+    /// One a block; none where the blocks are still to make their first ones.
     locals: Vec<Vec<u8>>,
 }
 
@@ -32,6 +35,10 @@ impl Saved {
             return Err(StateError::Contents("it belongs to another seed, chain or data shape".into()).into());
         }
         Ok(saved)
+    }
+
+    fn seal<P: Program>(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(Kind::new(&chain_name::<P>(), P::RELEASES), self)?)
     }
 
     fn global<P: Program>(&self) -> Result<P::Global, StateError> {
@@ -53,7 +60,7 @@ pub trait Chain: Send {
     /// Keeps the present state as a draw.
     fn keep(&self, out: &mut Draws);
     /// The whole state, sealed.
-    fn save(&self) -> Result<Vec<u8>>;
+    fn save(&mut self) -> Result<Vec<u8>>;
 }
 
 /// A program whose types are forgotten.
@@ -61,23 +68,19 @@ pub trait AnyProgram: Send + Sync {
     /// [`Program::NAME`].
     fn name(&self) -> &'static str;
     /// A chain at its start, or where it was saved.
-    fn open<'a>(
-        &'a self,
-        blocks: &'a [Block<'a>],
-        shape: Shape,
-        seed: u64,
-        chain: u32,
-        saved: Option<&[u8]>,
-    ) -> Result<Box<dyn Chain + 'a>>;
+    fn open<'a>(&'a self, engine: Engine<'a>, shape: Shape, seed: u64, chain: u32, saved: Option<&[u8]>) -> Result<Box<dyn Chain + 'a>>;
     /// [`Program::offspring`]: from the sealed states of all chains, in order, to the sealed first states of chains `first`, `first` + 1, …
     fn offspring(
         &self,
-        blocks: &[Block<'_>],
         shape: Shape,
         seed: u64,
         first: u32,
         finished: &mut dyn Iterator<Item = Result<Cow<'_, [u8]>>>,
     ) -> Result<Vec<Vec<u8>>>;
+    /// What a worker of this program keeps of chains before there are any.
+    fn no_chains(&self) -> Box<dyn Any + Send + Sync>;
+    /// What a worker of this program answers.
+    fn answer(&self, worker: &Worker, call: &[u8]) -> Vec<u8>;
 }
 
 impl<P: Program> AnyProgram for P {
@@ -85,23 +88,15 @@ impl<P: Program> AnyProgram for P {
         P::NAME
     }
 
-    fn open<'a>(
-        &'a self,
-        blocks: &'a [Block<'a>],
-        shape: Shape,
-        seed: u64,
-        chain: u32,
-        saved: Option<&[u8]>,
-    ) -> Result<Box<dyn Chain + 'a>> {
+    fn open<'a>(&'a self, engine: Engine<'a>, shape: Shape, seed: u64, chain: u32, saved: Option<&[u8]>) -> Result<Box<dyn Chain + 'a>> {
         Ok(Box::new(match saved {
-            Some(bytes) => Typed::load(self, blocks, shape, seed, chain, bytes)?,
-            None => Typed::start(self, blocks, shape, seed, chain)?,
+            Some(bytes) => Typed::load(self, engine, shape, seed, chain, bytes)?,
+            None => Typed::start(self, engine, shape, seed, chain)?,
         }))
     }
 
     fn offspring(
         &self,
-        blocks: &[Block<'_>],
         shape: Shape,
         seed: u64,
         first: u32,
@@ -109,15 +104,26 @@ impl<P: Program> AnyProgram for P {
     ) -> Result<Vec<Vec<u8>>> {
         let mut globals = (0..).zip(finished).map(|(chain, sealed)| Ok(Saved::unseal::<P>(&sealed?, shape, seed, chain)?.global::<P>()?));
         let born = Program::offspring(self, &mut globals, Stream::new(seed, first, Purpose::Offspring))?;
-        let seal = |(i, global)| Typed::at(self, blocks, shape, seed, first + i as u32, global).save();
-        born.into_par_iter().enumerate().map(seal).collect()
+        let seal = |(chain, global): (u32, P::Global)| {
+            let global = postcard::to_stdvec(&global).map_err(StateError::from)?;
+            Saved { seed, chain, sweeps: 0, shape, global, locals: Vec::new() }.seal::<P>()
+        };
+        (first..).zip(born).map(seal).collect()
+    }
+
+    fn no_chains(&self) -> Box<dyn Any + Send + Sync> {
+        worker::no_chains::<P>()
+    }
+
+    fn answer(&self, worker: &Worker, call: &[u8]) -> Vec<u8> {
+        worker::answer_bytes(self, worker, call)
     }
 }
 
 /// A chain whose program is known: what [`AnyProgram::open`] hides, and what checks of samplers work on.
 pub struct Typed<'a, P: Program> {
     program: &'a P,
-    rows: Threads<'a, P>,
+    rows: Box<dyn ChainRows<P> + 'a>,
     /// The global state.
     pub global: P::Global,
     seed: u64,
@@ -127,34 +133,33 @@ pub struct Typed<'a, P: Program> {
 
 impl<'a, P: Program> Typed<'a, P> {
     /// A new chain.
-    pub fn start(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32) -> Result<Self> {
-        let mut rows = Threads::new(program, blocks, shape, seed, chain, None);
-        rows.begin(0);
-        let global = program.start(&mut rows, Stream::new(seed, chain, Purpose::Start))?;
+    pub fn start(program: &'a P, engine: impl Into<Engine<'a>>, shape: Shape, seed: u64, chain: u32) -> Result<Self> {
+        let mut rows = engine.into().rows(program, shape, seed, chain, None)?;
+        rows.begin(0)?;
+        let global = program.start(&mut *rows, Stream::new(seed, chain, Purpose::Start))?;
         Ok(Self { program, rows, global, seed, chain, sweeps: 0 })
     }
 
     /// A chain that begins at a given global state instead of the program's own start.
-    pub fn at(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32, global: P::Global) -> Self {
-        let rows = Threads::new(program, blocks, shape, seed, chain, None);
-        Self { program, rows, global, seed, chain, sweeps: 0 }
+    pub fn at(program: &'a P, engine: impl Into<Engine<'a>>, shape: Shape, seed: u64, chain: u32, global: P::Global) -> Result<Self> {
+        let rows = engine.into().rows(program, shape, seed, chain, None)?;
+        Ok(Self { program, rows, global, seed, chain, sweeps: 0 })
     }
 
-    fn load(program: &'a P, blocks: &'a [Block<'a>], shape: Shape, seed: u64, chain: u32, bytes: &[u8]) -> Result<Self> {
+    fn load(program: &'a P, engine: Engine<'a>, shape: Shape, seed: u64, chain: u32, bytes: &[u8]) -> Result<Self> {
         let saved = Saved::unseal::<P>(bytes, shape, seed, chain)?;
         let global = saved.global::<P>()?;
-        let locals =
-            saved.locals.iter().map(|l| postcard::from_bytes(l)).collect::<Result<Vec<P::Local>, _>>().map_err(StateError::from)?;
-        if locals.len() != shape.blocks as usize {
+        if !saved.locals.is_empty() && saved.locals.len() != shape.blocks as usize {
             return Err(StateError::Contents("it has the wrong number of blocks".into()).into());
         }
-        let rows = Threads::new(program, blocks, shape, seed, chain, Some(locals));
+        let locals = (!saved.locals.is_empty()).then_some(saved.locals);
+        let rows = engine.rows(program, shape, seed, chain, locals)?;
         Ok(Self { program, rows, global, seed, chain, sweeps: saved.sweeps })
     }
 
     /// The rows, for checks that visit them.
     pub fn rows(&mut self) -> &mut dyn Rows<P> {
-        &mut self.rows
+        &mut *self.rows
     }
 }
 
@@ -165,9 +170,9 @@ impl<P: Program> Chain for Typed<'_, P> {
 
     fn advance(&mut self, warm_up: bool) -> Result<Report> {
         let sweep = self.sweeps + 1;
-        self.rows.begin(sweep);
+        self.rows.begin(sweep)?;
         let stream = Stream::new(self.seed, self.chain, Purpose::Sweep).sweep(sweep);
-        let report = self.program.sweep(&mut self.global, &mut self.rows, Tick { stream, sweep, warm_up })?;
+        let report = self.program.sweep(&mut self.global, &mut *self.rows, Tick { stream, sweep, warm_up })?;
         self.sweeps = sweep;
         Ok(report)
     }
@@ -177,15 +182,9 @@ impl<P: Program> Chain for Typed<'_, P> {
         out.finish();
     }
 
-    fn save(&self) -> Result<Vec<u8>> {
-        let saved = Saved {
-            seed: self.seed,
-            chain: self.chain,
-            sweeps: self.sweeps,
-            shape: self.rows.shape(),
-            global: postcard::to_stdvec(&self.global).map_err(StateError::from)?,
-            locals: self.rows.locals.iter().map(postcard::to_stdvec).collect::<Result<_, _>>().map_err(StateError::from)?,
-        };
-        Ok(state::seal(Kind::new(&chain_name::<P>(), P::RELEASES), &saved)?)
+    fn save(&mut self) -> Result<Vec<u8>> {
+        let global = postcard::to_stdvec(&self.global).map_err(StateError::from)?;
+        let (seed, chain, sweeps, shape, locals) = (self.seed, self.chain, self.sweeps, self.rows.shape(), self.rows.save()?);
+        Saved { seed, chain, sweeps, shape, global, locals }.seal::<P>()
     }
 }

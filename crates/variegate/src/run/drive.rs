@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::slot::{Ground, Slot};
-use super::{AnyProgram, Report, Shape, Storage, blocks};
+use super::{AnyProgram, Engine, Report, Shape, Storage, blocks};
 use crate::data::Dataset;
 use crate::{Error, Result};
 
@@ -172,16 +172,29 @@ pub fn drive(
     storage: &mut dyn Storage,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
-    let pool = pool(pace.threads)?;
     let blocks = blocks(data, plan.block_rows);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows: plan.block_rows };
-    let ground = Ground { program, blocks: &blocks, shape, plan };
+    drive_on(Engine::Threads(&blocks), shape, program, plan, pace, storage, observer)
+}
+
+/// The same on any engine, for data of this shape, which are cut as the plan says.
+pub fn drive_on(
+    engine: Engine<'_>,
+    shape: Shape,
+    program: &dyn AnyProgram,
+    plan: &Plan,
+    pace: Pace,
+    storage: &mut dyn Storage,
+    observer: &mut dyn Observer,
+) -> Result<Ending> {
+    let pool = pool(pace.threads)?;
+    let ground = Ground { program, engine, shape, plan };
     let chains = plan.chains.max(storage.chains());
     let mut slots = (0..chains).map(|c| Ok(Slot::new(c, storage.kept(c)?))).collect::<Result<Vec<_>>>()?;
 
     let mut last_commit = Instant::now();
     loop {
-        pool.install(|| round(&mut slots, &ground));
+        round(&pool, &mut slots, &ground);
 
         let mut failed = slots.iter_mut().find_map(|s| s.error.take());
         let mut due = failed.is_some() || last_commit.elapsed() >= pace.commit_every;
@@ -220,21 +233,32 @@ pub fn drive(
 }
 
 /// Gives the first chains that are not done a turn each, together about a tenth of a second.
-fn round<'a>(slots: &mut [Slot<'a>], ground: &Ground<'a>) {
-    let threads = rayon::current_num_threads();
+fn round<'a>(pool: &rayon::ThreadPool, slots: &mut [Slot<'a>], ground: &Ground<'a>) {
+    let threads = pool.current_num_threads();
     let mut turns: Vec<_> = slots.iter_mut().filter(|s| !s.finished()).take(threads.max(AT_ONCE)).collect();
-    let slice = Duration::from_millis(100).mul_f64(threads as f64 / turns.len().max(threads) as f64);
-    turns.par_iter_mut().for_each(|slot| slot.turn(ground, slice));
+    let slice = Duration::from_millis(100);
+    match ground.engine {
+        Engine::Threads(_) => {
+            let slice = slice.mul_f64(threads as f64 / turns.len().max(threads) as f64);
+            pool.install(|| turns.par_iter_mut().for_each(|slot| slot.turn(ground, slice)));
+        }
+        // a chain that waits for an answer holds no thread of the pool
+        Engine::Workers(_) => std::thread::scope(|scope| {
+            for slot in turns {
+                scope.spawn(move || slot.turn(ground, slice));
+            }
+        }),
+    }
 }
 
 /// The next generation, at its first states; none where the run is complete. The states that are not given are those the storage has.
 fn offspring<'a>(given: &[Option<&[u8]>], ground: &Ground<'a>, storage: &mut dyn Storage) -> Result<Vec<Slot<'a>>> {
-    let Ground { program, blocks, shape, plan } = *ground;
+    let Ground { program, shape, plan, .. } = *ground;
     let first = given.len() as u32;
     let mut finished = (0..).zip(given).map(|(chain, given)| match *given {
         Some(sealed) => Ok(Cow::Borrowed(sealed)),
         None => Ok(Cow::Owned(storage.kept(chain)?.map(|k| k.checkpoint).unwrap_or_default())),
     });
-    let born = program.offspring(blocks, shape, plan.seed, first, &mut finished)?;
+    let born = program.offspring(shape, plan.seed, first, &mut finished)?;
     Ok((first..).zip(born).map(|(number, sealed)| Slot::born(number, sealed)).collect())
 }

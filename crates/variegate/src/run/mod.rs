@@ -63,14 +63,19 @@
 mod chain;
 mod draws;
 mod drive;
+mod engine;
+mod loopback;
 mod merge;
 mod program;
+mod remote;
 mod slot;
+mod span;
 pub mod state;
 mod storage;
 mod stream;
 mod survey;
 mod threads;
+mod worker;
 
 #[cfg(test)]
 mod tests;
@@ -79,12 +84,15 @@ pub use crate::data::{Block, blocks};
 pub use chain::{AnyProgram, Chain, Typed, saved_global};
 pub use draws::{Draws, Table};
 pub(crate) use drive::pool;
-pub use drive::{ChainProgress, Ending, Next, Observer, Pace, Plan, Schedule, Unobserved, drive};
+pub use drive::{ChainProgress, Ending, Next, Observer, Pace, Plan, Schedule, Unobserved, drive, drive_on};
+pub use engine::{Engine, Workers};
+pub use loopback::Loopback;
 pub use merge::{List, Merge, Sum};
 pub use program::{Program, Report, Rows, Shape, Tick, Which, default_block_rows};
 pub use state::StateError;
 pub use storage::{Kept, Memory, Piece, Storage};
 pub(crate) use stream::{GOLDEN, scatter_bits};
 pub use stream::{Philox, Purpose, Stream, open01};
-pub use survey::{shape_of, survey};
+pub use survey::{shape_of, survey, survey_on, surveyor};
 pub use threads::Threads;
+pub use worker::Worker;

@@ -19,7 +19,8 @@ pub trait Program: Sized + Send + Sync + 'static {
     const RELEASES: &'static [&'static str];
     /// What every row sees.
     type Global: Serialize + DeserializeOwned + Send + Sync;
-    /// What a block of rows keeps between visits.
+    /// What a block of rows keeps between visits. It is saved between two sweeps; fields that live only within a sweep are
+    /// `#[serde(skip)]`, and must be what they were once the visits of the sweep are repeated from its start: so a lost worker is rebuilt.
     type Local: Serialize + DeserializeOwned + Send;
     /// What the rows are asked to do in one visit, with all they need for it. Several kinds of question are one enum.
     type Ask<'a>: Serialize + Deserialize<'a> + Sync;
@@ -83,6 +84,19 @@ pub enum Which<'a> {
     All,
     /// These blocks, ascending and without repetition.
     Some(&'a [u32]),
+}
+
+impl<'a> Which<'a> {
+    /// The numbers that are asked, unless it is all of them.
+    pub(super) fn chosen(self) -> Option<&'a [u32]> {
+        match self {
+            Self::All => None,
+            Self::Some(chosen) => {
+                debug_assert!(chosen.windows(2).all(|w| w[0] < w[1]));
+                Some(chosen)
+            }
+        }
+    }
 }
 
 /// Size of the data and how they are cut.

@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AnyProgram, Block, Chain, ChainProgress, Draws, Kept, Piece, Plan, Report, Shape};
+use super::{AnyProgram, Chain, ChainProgress, Draws, Engine, Kept, Piece, Plan, Report, Shape};
 use crate::{Error, Result};
 
 /// What every chain of a run is made from.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub program: &'a dyn AnyProgram,
-    pub blocks: &'a [Block<'a>],
+    pub engine: Engine<'a>,
     pub shape: Shape,
     pub plan: &'a Plan,
 }
 
-enum Engine<'a> {
+enum Stage<'a> {
     /// Opens at its first turn: at this state, or at the program's own start.
     Waiting(Option<Vec<u8>>),
     Running(Box<dyn Chain + 'a>),
@@ -27,7 +27,7 @@ enum Engine<'a> {
 /// A chain, and what it did since the last commit.
 pub(super) struct Slot<'a> {
     pub number: u32,
-    engine: Engine<'a>,
+    stage: Stage<'a>,
     sweeps: u64,
     draws: Draws,
     trace: Vec<(u64, Report)>,
@@ -43,27 +43,27 @@ impl<'a> Slot<'a> {
         let nothing = Kept { sweeps: 0, checkpoint: Vec::new(), draws: 0, finished: false, last: None };
         let begun = kept.is_some();
         let kept = kept.unwrap_or(nothing);
-        let engine = match kept.finished {
-            true => Engine::Finished(None),
-            false => Engine::Waiting(begun.then_some(kept.checkpoint)),
+        let stage = match kept.finished {
+            true => Stage::Finished(None),
+            false => Stage::Waiting(begun.then_some(kept.checkpoint)),
         };
         let draws = Draws::starting_at(kept.draws);
-        Self { number, engine, sweeps: kept.sweeps, draws, trace: Vec::new(), last: kept.last, fresh: false, error: None }
+        Self { number, stage, sweeps: kept.sweeps, draws, trace: Vec::new(), last: kept.last, fresh: false, error: None }
     }
 
     /// A chain of a further generation, at its sealed first state.
     pub(super) fn born(number: u32, sealed: Vec<u8>) -> Self {
-        Self { engine: Engine::Waiting(Some(sealed)), fresh: true, ..Self::new(number, None) }
+        Self { stage: Stage::Waiting(Some(sealed)), fresh: true, ..Self::new(number, None) }
     }
 
     pub(super) fn finished(&self) -> bool {
-        matches!(self.engine, Engine::Finished(_))
+        matches!(self.stage, Stage::Finished(_))
     }
 
     /// Last state of a chain that has finished since the last commit.
     pub(super) fn sealed(&self) -> Option<&[u8]> {
-        match &self.engine {
-            Engine::Finished(sealed) => sealed.as_deref(),
+        match &self.stage {
+            Stage::Finished(sealed) => sealed.as_deref(),
             _ => None,
         }
     }
@@ -72,16 +72,16 @@ impl<'a> Slot<'a> {
     pub(super) fn turn(&mut self, ground: &Ground<'a>, slice: Duration) {
         if let Err(error) = self.advance(ground, slice) {
             self.error = Some(error);
-            self.engine = Engine::Failed;
+            self.stage = Stage::Failed;
         }
     }
 
     fn advance(&mut self, ground: &Ground<'a>, slice: Duration) -> Result<()> {
-        let Ground { program, blocks, shape, plan } = *ground;
-        if let Engine::Waiting(saved) = &self.engine {
-            self.engine = Engine::Running(program.open(blocks, shape, plan.seed, self.number, saved.as_deref())?);
+        let Ground { program, engine, shape, plan } = *ground;
+        if let Stage::Waiting(saved) = &self.stage {
+            self.stage = Stage::Running(program.open(engine, shape, plan.seed, self.number, saved.as_deref())?);
         }
-        let Engine::Running(chain) = &mut self.engine else { return Ok(()) };
+        let Stage::Running(chain) = &mut self.stage else { return Ok(()) };
         let schedule = &plan.schedule;
         let begin = Instant::now();
         self.fresh = true;
@@ -99,7 +99,7 @@ impl<'a> Slot<'a> {
             }
             if finished || self.sweeps >= schedule.sweeps() {
                 // a chain that is done needs no engine
-                self.engine = Engine::Finished(Some(chain.save()?));
+                self.stage = Stage::Finished(Some(chain.save()?));
                 return Ok(());
             }
             if begin.elapsed() > slice {
@@ -113,11 +113,11 @@ impl<'a> Slot<'a> {
         if !self.fresh {
             return Ok(None);
         }
-        let checkpoint = match &mut self.engine {
-            Engine::Waiting(sealed) => sealed.clone().unwrap_or_default(),
-            Engine::Running(chain) => chain.save()?,
-            Engine::Finished(sealed) => sealed.take().unwrap_or_default(),
-            Engine::Failed => return Ok(None),
+        let checkpoint = match &mut self.stage {
+            Stage::Waiting(sealed) => sealed.clone().unwrap_or_default(),
+            Stage::Running(chain) => chain.save()?,
+            Stage::Finished(sealed) => sealed.take().unwrap_or_default(),
+            Stage::Failed => return Ok(None),
         };
         self.fresh = false;
         let next = self.draws.first + self.draws.count;

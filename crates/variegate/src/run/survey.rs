@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::{Draws, Merge, Program, Purpose, Report, Rows, Shape, Stream, Threads, Tick, blocks, default_block_rows};
+use super::{AnyProgram, Draws, Engine, Merge, Program, Report, Rows, Shape, Stream, Tick, Typed, blocks, default_block_rows};
 use crate::data::design::Mapped;
 use crate::data::survey::Tally;
 use crate::data::{Block, Dataset, Design, Header, Questions, Scaling, Survey};
@@ -87,12 +88,20 @@ impl Program for Surveyor {
 /// depend on them, and on nothing else.
 pub fn survey(data: &Dataset<'_>, questions: &Questions, block_rows: Option<usize>) -> Result<Survey> {
     let shape = shape_of(data, block_rows)?;
-    let header = Header::of(data);
-    header.check(questions.needs)?;
     let blocks = blocks(data, shape.block_rows);
-    let surveyor = Surveyor { header, questions: *questions };
-    let mut rows = Threads::new(&surveyor, &blocks, shape, 0, 0, None);
-    surveyor.start(&mut rows, Stream::new(0, 0, Purpose::Start))
+    survey_on(Engine::Threads(&blocks), shape, &Header::of(data), questions)
+}
+
+/// The same on any engine, for data of this shape and these names.
+pub fn survey_on(engine: Engine<'_>, shape: Shape, header: &Header, questions: &Questions) -> Result<Survey> {
+    header.check(questions.needs)?;
+    let surveyor = Surveyor { header: header.clone(), questions: *questions };
+    Ok(Typed::start(&surveyor, engine, shape, 0, 0)?.global)
+}
+
+/// The program of a survey, for workers that are to take part in one.
+pub fn surveyor(header: &Header, questions: &Questions) -> Arc<dyn AnyProgram> {
+    Arc::new(Surveyor { header: header.clone(), questions: *questions })
 }
 
 /// Size of data whose lengths agree, and how they are cut; `None` chooses the rows of a block by the number of columns.
@@ -112,7 +121,7 @@ mod tests {
     use super::*;
     use crate::data::survey::Around;
     use crate::data::{Classes, DataError, Matrix, Needs, Target, TargetKind};
-    use crate::run::pool;
+    use crate::run::{Loopback, pool};
 
     fn data() -> Dataset<'static> {
         let value = |at: usize| 1e6 + ((at * 7919 + at * at * 31) % 127) as f64;
@@ -152,6 +161,27 @@ mod tests {
                 assert!((x - y).abs() < 1e-9 * (1.0 + y.abs()), "{x} {y} in blocks of {block_rows}");
             }
         }
+    }
+
+    /// Workers that hold a part of the rows each give the same survey, and name faults by their place among all rows.
+    #[test]
+    fn a_survey_is_the_same_on_workers() {
+        let bits = |s: &Survey| postcard::to_stdvec(s).unwrap();
+        let on_workers = |data: &Dataset<'_>, cuts: &[u32]| {
+            let (shape, header) = (shape_of(data, Some(7)).unwrap(), Header::of(data));
+            let workers = Loopback::new(surveyor(&header, &everything()), data, shape, cuts).unwrap().killing(2);
+            survey_on(Engine::Workers(&workers), shape, &header, &everything())
+        };
+        let here = survey(&data(), &everything(), Some(7)).unwrap();
+        for cuts in [&[][..], &[4], &[1, 5, 6]] {
+            assert_eq!(bits(&here), bits(&on_workers(&data(), cuts).unwrap()));
+        }
+        let mut bad = data();
+        bad.weights.as_mut().unwrap()[30] = -1.0;
+        bad.weights.as_mut().unwrap()[45] = f64::NAN;
+        let said = on_workers(&bad, &[3, 5]).unwrap_err().to_string();
+        assert_eq!(said, survey(&bad, &everything(), Some(7)).unwrap_err().to_string());
+        assert!(said.starts_with("row 31"), "{said}");
     }
 
     /// Sums, missing entries, means and spread by source, against loops over all rows.

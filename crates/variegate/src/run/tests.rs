@@ -9,6 +9,7 @@ use crate::data::{Dataset, Matrix};
 use crate::{Error, Result, merge_fields};
 
 mod generations;
+mod workers;
 
 /// Keeps a running value a block, asks all blocks and then a random subset, and hands a change back in the next sweep.
 struct Toy {

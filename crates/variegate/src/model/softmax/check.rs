@@ -177,7 +177,7 @@ fn one(settings: &Settings, structure: &Structure, outcome: Emission, design: De
 
     let blocks = blocks(&data, 3);
     let shape = Shape { rows: ROWS, cols: columns, blocks: blocks.len() as u32, block_rows: 3 };
-    let mut chain = Typed::at(&program, &blocks, shape, 0, 0, State::new(&program, job(structure, SWEEPS)));
+    let mut chain = Typed::at(&program, &blocks, shape, 0, 0, State::new(&program, job(structure, SWEEPS)))?;
     let mut last = chain.advance(false)?.objective;
     while !chain.global.done() {
         let bound = chain.advance(false)?.objective;

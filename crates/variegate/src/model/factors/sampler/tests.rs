@@ -69,7 +69,7 @@ fn step<L: Likelihood>(
     f(&mut course, &mut state).unwrap();
     // rows hear of what is pending
     course.ask(&mut state, false, Question::Lists { chosen: Cow::Owned(Vec::new()) }).unwrap();
-    subject.recover(&state, &rows.locals).unwrap()
+    subject.recover(&state, rows.locals()).unwrap()
 }
 
 /// Exact draws in, one step, the same distribution out.
@@ -219,7 +219,7 @@ fn chain<L: Likelihood>(
         if sweep as usize <= warm {
             continue;
         }
-        let values = f(&state, &rows.locals);
+        let values = f(&state, rows.locals());
         sum.resize(values.len(), 0.0);
         sum.iter_mut().zip(values).for_each(|(s, v)| *s += v);
         if (sweep as usize - warm).is_multiple_of(sweeps / batches) {

@@ -33,7 +33,7 @@ pub(crate) fn program_of(settings: &Settings, data: &Dataset<'_>) -> Vb {
 pub(crate) fn chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, state: State, then: impl FnOnce(&mut Typed<'_, Vb>) -> T) -> T {
     let blocks = run::blocks(data, block_rows);
     let shape = run::Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows };
-    then(&mut Typed::at(program, &blocks, shape, 0, 0, state))
+    then(&mut Typed::at(program, &blocks, shape, 0, 0, state).unwrap())
 }
 
 /// The end of the ascent of a structure, from a start or from a random one.

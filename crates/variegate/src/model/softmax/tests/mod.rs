@@ -73,7 +73,7 @@ fn climb_tree<T>(
 ) -> T {
     let blocks = blocks(data, 3);
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows: 3 };
-    let mut chain = Typed::at(program, &blocks, shape, 0, 0, State::new(program, check::job(structure, u64::MAX)));
+    let mut chain = Typed::at(program, &blocks, shape, 0, 0, State::new(program, check::job(structure, u64::MAX))).unwrap();
     let mut trace = vec![chain.advance(false).unwrap().objective];
     for _ in 0..sweeps {
         trace.push(chain.advance(false).unwrap().objective);

@@ -1,7 +1,7 @@
 //! What must not matter: how rows are stored, cut, weighted and threaded, where a run was interrupted; and what must not break.
 
 use super::*;
-use crate::run::AnyProgram;
+use crate::run::{AnyProgram, Engine};
 
 fn sparse(n: usize, p: usize, x: &[f64]) -> Matrix<'static> {
     let (mut indptr, mut indices, mut values) = (vec![0usize], vec![], vec![]);
@@ -114,12 +114,12 @@ fn a_resumed_ascent_has_the_same_bits() {
     let blocks = blocks(&data, 16);
     let shape = crate::run::Shape { rows: data.rows(), cols: 3, blocks: blocks.len() as u32, block_rows: 16 };
     let sweeps = |chain: &mut dyn Chain, n: usize| (0..n).for_each(|_| drop(chain.advance(false).unwrap()));
-    let mut whole = AnyProgram::open(&program, &blocks, shape, 1, 2, None).unwrap();
+    let mut whole = AnyProgram::open(&program, Engine::Threads(&blocks), shape, 1, 2, None).unwrap();
     sweeps(whole.as_mut(), 9);
-    let mut part = AnyProgram::open(&program, &blocks, shape, 1, 2, None).unwrap();
+    let mut part = AnyProgram::open(&program, Engine::Threads(&blocks), shape, 1, 2, None).unwrap();
     sweeps(part.as_mut(), 4);
     let saved = part.save().unwrap();
-    let mut resumed = AnyProgram::open(&program, &blocks, shape, 1, 2, Some(&saved)).unwrap();
+    let mut resumed = AnyProgram::open(&program, Engine::Threads(&blocks), shape, 1, 2, Some(&saved)).unwrap();
     sweeps(resumed.as_mut(), 5);
     assert_eq!(whole.save().unwrap(), resumed.save().unwrap());
 }

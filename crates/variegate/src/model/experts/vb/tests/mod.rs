@@ -83,7 +83,7 @@ fn with_chain<T>(program: &Vb, data: &Dataset<'_>, block_rows: usize, salt: u64,
     let blocks = blocks(data, block_rows);
     let shape = crate::run::Shape { rows: data.rows(), cols: data.x.cols(), blocks: blocks.len() as u32, block_rows };
     let state = State::new(program.around(&random_point(&program.shape, salt)));
-    let mut chain = Typed::at(program, &blocks, shape, 3, 0, state);
+    let mut chain = Typed::at(program, &blocks, shape, 3, 0, state).unwrap();
     let mut state = chain.global.clone();
     program.prepare(&mut state, chain.rows()).unwrap();
     chain.global = state;

@@ -1,0 +1,89 @@
+//! Every program gives the bits of threads on workers that speak bytes, whatever their number, their spans and their deaths.
+
+use std::ops::Range;
+use std::time::Duration;
+use variegate::Result;
+use variegate::model::{Prepared, RunSettings};
+use variegate::run::{ChainProgress, Ending, Engine, Loopback, Memory, Next, Pace, Unobserved, Workers, drive, drive_on, shape_of};
+
+use super::cases::{Case, cases};
+
+/// All that a run has kept, to the bit.
+type Bits = Vec<(u32, u64, Vec<u64>, Vec<u8>, bool)>;
+
+fn bits(kept: &Memory) -> Bits {
+    let of = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<u64>>();
+    let chain = |c: &variegate::run::Piece| {
+        let objectives: Vec<f64> = c.trace.iter().map(|(_, report)| report.objective).collect();
+        let draws = [of(&c.draws.scalars.values), of(&c.draws.components.values), of(&objectives)].concat();
+        (c.chain, c.sweeps, draws, c.checkpoint.clone(), c.finished)
+    };
+    kept.chains.iter().map(chain).collect()
+}
+
+/// Workers whose answers take their time, so that a run can be stopped in its middle.
+struct Slow<'a>(&'a Loopback);
+
+impl Workers for Slow<'_> {
+    fn spans(&self) -> &[Range<u32>] {
+        self.0.spans()
+    }
+
+    fn post(&self, calls: &[(usize, Vec<u8>)]) -> Result<Vec<Option<Vec<u8>>>> {
+        std::thread::sleep(Duration::from_millis(10));
+        self.0.post(calls)
+    }
+}
+
+/// Rows of a block, where workers' spans end, and the call at which the first of them dies: one worker, an aligned cut, an odd one, and
+/// workers of a single block.
+const CUTS: [(usize, &[u32], Option<u64>); 4] = [(7, &[], None), (7, &[4], Some(5)), (9, &[3], None), (5, &[1, 2, 5], Some(3))];
+
+fn on_workers(case: &Case) {
+    let name = case.name;
+    let model = case.model();
+    for (block_rows, cuts, first_death) in CUTS {
+        let settings = RunSettings::default().seed(11).threads(2).block_rows(block_rows);
+        let Prepared { fit, plan, .. } = settings.prepare(model.as_ref(), &case.data).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut here = Memory::default();
+        drive(fit.program(), &case.data, &plan, settings.pace(), &mut here, &mut Unobserved).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let shape = shape_of(&case.data, Some(block_rows)).unwrap();
+        let workers = |cuts: &[u32]| Loopback::new(fit.shared_program(), &case.data, shape, cuts).unwrap();
+        let mut there = workers(cuts);
+        if let Some(first) = first_death {
+            there = there.killing(first);
+        }
+        let mut kept = Memory::default();
+        let engine = Engine::Workers(&there);
+        drive_on(engine, shape, fit.program(), &plan, settings.pace(), &mut kept, &mut Unobserved)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(bits(&here) == bits(&kept), "{name}: other bits on workers that hold blocks up to {cuts:?} (first death: {first_death:?})");
+
+        // stopped on these workers, and resumed on others
+        if first_death.is_none() {
+            continue;
+        }
+        let mut kept = Memory::default();
+        let pace = Pace { commit_every: Duration::ZERO, ..settings.pace() };
+        let slow = Slow(&there);
+        let mut stop = |_: &[ChainProgress]| Next::Stop;
+        let ending = drive_on(Engine::Workers(&slow), shape, fit.program(), &plan, pace, &mut kept, &mut stop).unwrap();
+        let others = workers(&[2, 6]);
+        let engine = Engine::Workers(&others);
+        if ending == Ending::Stopped {
+            drive_on(engine, shape, fit.program(), &plan, settings.pace(), &mut kept, &mut Unobserved).unwrap();
+        }
+        assert!(bits(&here) == bits(&kept), "{name}: other bits after a stop and a resumption on other workers");
+    }
+}
+
+#[test]
+fn long_workers_give_the_bits_of_threads() {
+    // more threads than cores: much of the time is spent waiting
+    let all = cases();
+    std::thread::scope(|scope| {
+        for part in all.chunks(all.len().div_ceil(6)) {
+            scope.spawn(move || part.iter().for_each(on_workers));
+        }
+    });
+}
