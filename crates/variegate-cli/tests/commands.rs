@@ -344,7 +344,9 @@ fn the_demonstration_shows_every_model() {
 fn long_quick_checks_pass_and_are_told_as_tables() {
     let desk = Desk::new();
     for family in families() {
-        let said = desk.good(&format!("check {} --quick", family.name()));
+        // what is checked is what is set, and fewer experts take a part of the time
+        let small = if family.name() == "experts" { "--experts 2" } else { "" };
+        let said = desk.good(&format!("check {} --quick {small}", family.name()));
         assert!(said.out.contains("p-value") && said.out.contains("  ok"), "{}", said.out);
         assert!(said.err.contains("All checks passed"), "{}", said.err);
     }

@@ -185,7 +185,7 @@ fn long_sweeps_over_real_numbers_keep_the_joint_distribution() {
 
 #[test]
 fn long_the_samplers_are_calibrated() {
-    let settings = CalibrationSettings { data_sets: 80, draws: 15, bins: 8, max_thin: 1000, ..Default::default() };
+    let settings = CalibrationSettings { data_sets: 80, draws: 7, bins: 8, max_thin: 1000, ..Default::default() };
     for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
         let report = calibration(&small_counts(kind, vec![2, 3]), &settings, 9, &mut |_| {}).unwrap();
         assert!(report.passed, "{report}");
