@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod elsewhere;
 pub mod experts;
 pub mod factors;
 mod fit;
@@ -33,6 +34,7 @@ pub mod logistic;
 mod settings;
 pub mod softmax;
 
+pub use elsewhere::{Cluster, Task, fit_on};
 pub use fit::{Fit, Fitted, Prepared, RunSettings, fit};
 pub use settings::{
     Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, refuse_meaningless, resolve, resolve_from,

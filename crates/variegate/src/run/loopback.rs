@@ -14,7 +14,7 @@ pub struct Loopback {
     shape: Shape,
     spans: Vec<Range<u32>>,
     /// Rows of each span, and whoever holds them.
-    held: Vec<(Dataset<'static>, Mutex<Arc<Worker>>)>,
+    held: Vec<(Arc<Dataset<'static>>, Mutex<Arc<Worker>>)>,
     /// The call before whose answer a worker dies next.
     next_death: AtomicU64,
     calls: AtomicU64,
@@ -32,7 +32,7 @@ impl Loopback {
         let hold = |span: &Range<u32>| {
             let rows: Vec<usize> =
                 (span.start as usize * shape.block_rows..(span.end as usize * shape.block_rows).min(shape.rows)).collect();
-            let rows = data.subset(&rows);
+            let rows = Arc::new(data.subset(&rows));
             let worker = Worker::new(program.clone(), rows.clone(), span.clone(), shape)?;
             Ok((rows, Mutex::new(Arc::new(worker))))
         };

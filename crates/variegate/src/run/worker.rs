@@ -50,7 +50,7 @@ type Chains<P> = Mutex<HashMap<(u64, u32), Span<P>>>;
 /// A span of blocks of the data, and what they keep of each chain of a program.
 pub struct Worker {
     program: Arc<dyn AnyProgram>,
-    data: Dataset<'static>,
+    data: Arc<Dataset<'static>>,
     span: Range<u32>,
     shape: Shape,
     chains: Box<dyn Any + Send + Sync>,
@@ -58,7 +58,7 @@ pub struct Worker {
 
 impl Worker {
     /// Takes the rows of a span of blocks; `shape` is that of all data.
-    pub fn new(program: Arc<dyn AnyProgram>, data: Dataset<'static>, span: Range<u32>, shape: Shape) -> Result<Self> {
+    pub fn new(program: Arc<dyn AnyProgram>, data: Arc<Dataset<'static>>, span: Range<u32>, shape: Shape) -> Result<Self> {
         let begin = span.start as usize * shape.block_rows;
         let end = (span.end as usize * shape.block_rows).min(shape.rows);
         if span.end > shape.blocks || end < begin || data.rows() != end - begin {

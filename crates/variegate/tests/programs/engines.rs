@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::time::Duration;
 use variegate::Result;
-use variegate::model::{Prepared, RunSettings};
-use variegate::run::{ChainProgress, Ending, Engine, Loopback, Memory, Next, Pace, Unobserved, Workers, drive, drive_on, shape_of};
+use variegate::data::{Dataset, Header};
+use variegate::model::{Cluster, Prepared, RunSettings, Task};
+use variegate::run::{ChainProgress, Ending, Engine, Loopback, Memory, Next, Pace, Shape, Unobserved, Workers, drive, drive_on, shape_of};
 
 use super::cases::{Case, cases};
 
@@ -22,7 +23,7 @@ fn bits(kept: &Memory) -> Bits {
 }
 
 /// Workers whose answers take their time, so that a run can be stopped in its middle.
-struct Slow<'a>(&'a Loopback);
+struct Slow<'a>(Box<dyn Workers + 'a>);
 
 impl Workers for Slow<'_> {
     fn spans(&self) -> &[Range<u32>] {
@@ -35,6 +36,34 @@ impl Workers for Slow<'_> {
     }
 }
 
+/// Data that are held by workers in this process, who know nothing but the bytes of their task.
+struct Held<'a> {
+    data: &'a Dataset<'static>,
+    header: Header,
+    shape: Shape,
+    cuts: &'a [u32],
+    first_death: Option<u64>,
+}
+
+impl Cluster for Held<'_> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn workers<'a>(&'a self, task: &Task) -> Result<Box<dyn Workers + 'a>> {
+        let program = Task::from_bytes(&task.to_bytes()?)?.program()?;
+        let workers = Loopback::new(program, self.data, self.shape, self.cuts)?;
+        Ok(Box::new(match self.first_death {
+            Some(first) => workers.killing(first),
+            None => workers,
+        }))
+    }
+}
+
 /// Rows of a block, where workers' spans end, and the call at which the first of them dies: one worker, an aligned cut, an odd one, and
 /// workers of a single block.
 const CUTS: [(usize, &[u32], Option<u64>); 4] = [(7, &[], None), (7, &[4], Some(5)), (9, &[3], None), (5, &[1, 2, 5], Some(3))];
@@ -44,19 +73,16 @@ fn on_workers(case: &Case) {
     let model = case.model();
     for (block_rows, cuts, first_death) in CUTS {
         let settings = RunSettings::default().seed(11).threads(2).block_rows(block_rows);
-        let Prepared { fit, plan, .. } = settings.prepare(model.as_ref(), &case.data).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let Prepared { fit, plan, fingerprint } = settings.prepare(model.as_ref(), &case.data).unwrap_or_else(|e| panic!("{name}: {e}"));
         let mut here = Memory::default();
         drive(fit.program(), &case.data, &plan, settings.pace(), &mut here, &mut Unobserved).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let shape = shape_of(&case.data, Some(block_rows)).unwrap();
-        let workers = |cuts: &[u32]| Loopback::new(fit.shared_program(), &case.data, shape, cuts).unwrap();
-        let mut there = workers(cuts);
-        if let Some(first) = first_death {
-            there = there.killing(first);
-        }
+
+        let (header, shape) = (Header::of(&case.data), shape_of(&case.data, Some(block_rows)).unwrap());
+        let held = Held { data: &case.data, header, shape, cuts, first_death };
+        let there = settings.prepare_on(model.as_ref(), &held).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!((there.fit.schema(), there.fingerprint, there.plan), (fit.schema(), fingerprint, plan), "{name}");
         let mut kept = Memory::default();
-        let engine = Engine::Workers(&there);
-        drive_on(engine, shape, fit.program(), &plan, settings.pace(), &mut kept, &mut Unobserved)
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        settings.drive_on(model.as_ref(), &there, &held, &mut kept, &mut Unobserved).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(bits(&here) == bits(&kept), "{name}: other bits on workers that hold blocks up to {cuts:?} (first death: {first_death:?})");
 
         // stopped on these workers, and resumed on others
@@ -65,13 +91,12 @@ fn on_workers(case: &Case) {
         }
         let mut kept = Memory::default();
         let pace = Pace { commit_every: Duration::ZERO, ..settings.pace() };
-        let slow = Slow(&there);
+        let slow = Slow(held.workers(&Task::of(model.as_ref(), &there).unwrap()).unwrap());
         let mut stop = |_: &[ChainProgress]| Next::Stop;
         let ending = drive_on(Engine::Workers(&slow), shape, fit.program(), &plan, pace, &mut kept, &mut stop).unwrap();
-        let others = workers(&[2, 6]);
-        let engine = Engine::Workers(&others);
         if ending == Ending::Stopped {
-            drive_on(engine, shape, fit.program(), &plan, settings.pace(), &mut kept, &mut Unobserved).unwrap();
+            let others = Held { cuts: &[2, 6], first_death: None, header: held.header.clone(), ..held };
+            settings.drive_on(model.as_ref(), &there, &others, &mut kept, &mut Unobserved).unwrap();
         }
         assert!(bits(&here) == bits(&kept), "{name}: other bits after a stop and a resumption on other workers");
     }

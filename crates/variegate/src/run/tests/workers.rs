@@ -96,7 +96,7 @@ fn what_cannot_be_mended_is_told() {
     let blocks = shape(&plan()).blocks;
     let said = on(&Nobody(vec![0..5, 5..blocks]), &plan()).map(|_| ()).unwrap_err().to_string();
     assert!(said.contains("blocks 1 to 5 were lost 20 times"), "{said}");
-    let few = data().subset(&[0, 1, 2]);
+    let few = Arc::new(data().subset(&[0, 1, 2]));
     let said = Worker::new(Arc::new(TOY), few, 2..4, shape(&plan())).map(|_| ()).unwrap_err().to_string();
     assert_eq!(said, "blocks 3 to 4 have 26 rows, but a worker was given 3");
 }
