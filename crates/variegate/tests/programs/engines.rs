@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 use variegate::Result;
 use variegate::data::{Dataset, Header};
-use variegate::model::{Cluster, Prepared, RunSettings, Task};
+use variegate::model::{Cluster, Prepared, RunSettings, Task, fit_on};
 use variegate::run::{ChainProgress, Ending, Engine, Loopback, Memory, Next, Pace, Shape, Unobserved, Workers, drive, drive_on, shape_of};
 
 use super::cases::{Case, cases};
@@ -85,10 +85,12 @@ fn on_workers(case: &Case) {
         settings.drive_on(model.as_ref(), &there, &held, &mut kept, &mut Unobserved).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(bits(&here) == bits(&kept), "{name}: other bits on workers that hold blocks up to {cuts:?} (first death: {first_death:?})");
 
-        // stopped on these workers, and resumed on others
         if first_death.is_none() {
+            let all = fit_on(model.as_ref(), &held, &settings, &mut Unobserved).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(bits(&here) == bits(&all.kept), "{name}: other bits of the whole fit on workers up to {cuts:?}");
             continue;
         }
+        // stopped on these workers, and resumed on others
         let mut kept = Memory::default();
         let pace = Pace { commit_every: Duration::ZERO, ..settings.pace() };
         let slow = Slow(held.workers(&Task::of(model.as_ref(), &there).unwrap()).unwrap());
