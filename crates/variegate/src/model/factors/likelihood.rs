@@ -81,10 +81,13 @@ pub struct Changes {
     pub redrawn: Vec<(u32, Vec<f64>)>,
 }
 
-/// Rows of one half of an atom that is split, or of one of two that are merged: φ integrated out.
-pub trait Side {
+/// Rows of one half of an atom that is split, or of one of two that are merged: φ integrated out. Sums of rows that others have added up
+/// are merged in.
+pub trait Side: Merge {
     /// What a row brings.
     type Contribution;
+    /// Neither rows nor a prior: adds up rows to be merged into a side, and is good for nothing else.
+    fn sums(&self) -> Self;
     /// Takes in a row.
     fn add(&mut self, row: &Self::Contribution);
     /// Log probability of a row given the rows that are in.
@@ -112,7 +115,7 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     /// What a row reports of an atom that may be split or merged.
     type Contribution: Clone + Serialize + DeserializeOwned + Send;
     /// Such rows together.
-    type Side: Side<Contribution = Self::Contribution>;
+    type Side: Side<Contribution = Self::Contribution> + Clone + Serialize + DeserializeOwned + Send + Sync;
 
     /// The kinds of scales.
     const SCALES: &'static [Scale];

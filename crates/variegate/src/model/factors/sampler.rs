@@ -53,6 +53,8 @@ pub struct Sampler<L> {
     pub concentration_prior: Option<(f64, f64)>,
     /// Attempts to split or merge atoms in a sweep.
     pub split_merge: usize,
+    /// How many rows of an atom, on average, a split or merge deals one after the other; the others follow together.
+    pub core: usize,
     /// How many rows on average may bear or lose an atom of their own in a sweep.
     pub birth_rows: f64,
     /// No births beyond so many atoms.
@@ -180,6 +182,9 @@ pub struct Local {
     pub filled: Vec<f64>,
     /// Where those of each row begin; empty if nothing is missing.
     pub filled_at: Vec<u32>,
+    /// Rows that the attempt to split an atom which is under way has dealt to its second side.
+    #[serde(skip)]
+    pub dealt: Vec<u32>,
 }
 
 /// What rows must do before anything else.
@@ -187,31 +192,43 @@ pub struct Local {
 pub struct Pending<'a> {
     /// Divide weights by these, one an atom; empty if there is nothing to do.
     factors: Cow<'a, [f64]>,
-    /// Exchange an atom for another: (row, from, to), ascending by row.
-    moved: Cow<'a, [(u64, u64, u64)]>,
+    /// Exchange an atom for another.
+    moved: Option<Cow<'a, Exchange>>,
 }
 
-/// A question to the rows.
+/// A split or a merge that was accepted, as rows hear of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Exchange {
+    from: u64,
+    to: u64,
+    /// These rows of the core, ascending, and whoever else was dealt to the second side; none for all that use the atom.
+    rows: Option<Vec<u64>>,
+}
+
+/// A question to the rows. What is large and changes least comes first: such bytes need not be sent twice.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ask<'a, V: Clone> {
+pub struct Ask<'a, V: Clone, S: Clone> {
     /// Names of the atoms, ascending.
     ids: Cow<'a, [u64]>,
-    pending: Pending<'a>,
     view: Option<Cow<'a, V>>,
-    kind: Question<'a>,
+    pending: Pending<'a>,
+    kind: Question<'a, S>,
 }
 
 /// What is asked.
 #[derive(Debug, Serialize, Deserialize)]
-enum Question<'a> {
+enum Question<'a, S: Clone> {
     /// Births and deaths in these rows; names of the new atoms begin at `first_id`.
-    Private { chosen: Cow<'a, [u64]>, private: Cow<'a, [bool]>, ln_rates: Cow<'a, [f64]>, room: bool, first_id: u64 },
+    Private { private: Cow<'a, [bool]>, ln_rates: Cow<'a, [f64]>, room: bool, first_id: u64, chosen: Cow<'a, [u64]> },
     /// Which atoms these rows use.
     Lists { chosen: Cow<'a, [u64]> },
     /// How many rows use both atoms.
     Both { atoms: (u32, u32) },
-    /// What rows tell of these atoms.
-    Holders { atoms: Cow<'a, [u32]> },
+    /// What the rows of a part tell of these atoms.
+    Holders { atoms: Cow<'a, [u32]>, part: Part },
+    /// To which of two sides the rows of a part belong, each by itself: those that they are on, if there are two atoms. Which of the rows
+    /// listed came to the second is told by name.
+    Rest { atoms: Cow<'a, [u32]>, part: Part, listed: Cow<'a, [u64]>, sides: Cow<'a, [S; 2]> },
     /// Lowest rank among the rows that use each atom.
     Owners { salt: u64 },
     /// Heights of the slices, for atoms that reach these.
@@ -249,6 +266,38 @@ struct Holder<P> {
     contribution: P,
 }
 
+/// Some of the rows, whatever the state: two of them come first, the others are ranked by a hash of their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Part {
+    first: (u64, u64),
+    salt: u64,
+    from: u64,
+    to: u64,
+}
+
+/// What rows that were dealt together add to the two sides.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rest<S> {
+    sides: [S; 2],
+    /// Uses of each side and source.
+    uses: Sum<Vec<f64>>,
+    /// Log probability of having been dealt so.
+    ln_dealt: Sum<f64>,
+    /// Those on the second side, of the rows that were listed.
+    listed: List<u64>,
+}
+
+impl<S: Merge> Merge for Rest<S> {
+    fn merge(&mut self, right: Self) {
+        let [zero, one] = right.sides;
+        self.sides[0].merge(zero);
+        self.sides[1].merge(one);
+        self.uses.merge(right.uses);
+        self.ln_dealt.merge(right.ln_dealt);
+        self.listed.merge(right.listed);
+    }
+}
+
 /// Elementwise smallest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Least<T>(Vec<T>);
@@ -269,13 +318,15 @@ impl<T: PartialOrd + Copy> Merge for Least<T> {
 
 /// What rows report.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Stats<S, P> {
+pub struct Stats<S, P, D> {
     born: List<Born>,
     died: List<u64>,
     redrawn: List<(u64, Vec<f64>)>,
     lists: List<(u64, Vec<u64>)>,
     both: Sum<u64>,
     holders: List<Holder<P>>,
+    /// None if no row was dealt.
+    rest: Option<Rest<D>>,
     owners: Least<u64>,
     lowest: Least<f64>,
     /// Uses of each atom and source, one atom after the other.
@@ -283,7 +334,7 @@ pub struct Stats<S, P> {
     sums: S,
 }
 
-impl<S: Default, P> Default for Stats<S, P> {
+impl<S: Default, P, D> Default for Stats<S, P, D> {
     fn default() -> Self {
         Self {
             born: List::default(),
@@ -292,6 +343,7 @@ impl<S: Default, P> Default for Stats<S, P> {
             lists: List::default(),
             both: Sum::default(),
             holders: List::default(),
+            rest: None,
             owners: Least::default(),
             lowest: Least::default(),
             uses: Sum::default(),
@@ -300,7 +352,7 @@ impl<S: Default, P> Default for Stats<S, P> {
     }
 }
 
-impl<S: Merge, P> Merge for Stats<S, P> {
+impl<S: Merge, P, D: Merge> Merge for Stats<S, P, D> {
     fn merge(&mut self, right: Self) {
         self.born.merge(right.born);
         self.died.merge(right.died);
@@ -308,12 +360,19 @@ impl<S: Merge, P> Merge for Stats<S, P> {
         self.lists.merge(right.lists);
         self.both.merge(right.both);
         self.holders.merge(right.holders);
+        match (&mut self.rest, right.rest) {
+            (Some(l), Some(r)) => l.merge(r),
+            (l, r) => *l = l.take().or(r),
+        }
         self.owners.merge(right.owners);
         self.lowest.merge(right.lowest);
         self.uses.merge(right.uses);
         self.sums.merge(right.sums);
     }
 }
+
+/// What the rows report to a sampler of this likelihood.
+type Found<L> = Stats<<L as Likelihood>::Sums, <L as Likelihood>::Contribution, <L as Likelihood>::Side>;
 
 /// Names of atoms that a sweep makes: the number of the sweep, then who made it, then a count.
 const SWEEP: u32 = 32;
@@ -328,7 +387,7 @@ const MOST_CHOSEN: usize = 1 << 29;
 struct Course<'r, L: Likelihood> {
     sampler: &'r Sampler<L>,
     rows: &'r mut dyn Rows<Sampler<L>>,
-    moved: Vec<(u64, u64, u64)>,
+    moved: Option<Exchange>,
     view: Option<L::View>,
     rng: Philox,
     sweep: u64,
@@ -336,15 +395,15 @@ struct Course<'r, L: Likelihood> {
 
 impl<L: Likelihood> Course<'_, L> {
     /// Asks all rows; what was pending is done with.
-    fn ask(&mut self, state: &mut State<L::Scales>, with_view: bool, kind: Question<'_>) -> Result<Stats<L::Sums, L::Contribution>> {
+    fn ask(&mut self, state: &mut State<L::Scales>, with_view: bool, kind: Question<'_, L::Side>) -> Result<Found<L>> {
         if with_view && self.view.is_none() {
             self.view = Some(self.sampler.likelihood.view(&state.atoms.phi, state.atoms.len(), &state.scales));
         }
         let factors = std::mem::take(&mut state.factors);
         let moved = std::mem::take(&mut self.moved);
-        let pending = Pending { factors: Cow::Borrowed(&factors), moved: Cow::Borrowed(&moved) };
+        let pending = Pending { factors: Cow::Borrowed(&factors), moved: moved.as_ref().map(Cow::Borrowed) };
         let view = if with_view { self.view.as_ref().map(Cow::Borrowed) } else { None };
-        self.rows.all(&Ask { ids: Cow::Borrowed(&state.atoms.ids), pending, view, kind })
+        self.rows.all(&Ask { ids: Cow::Borrowed(&state.atoms.ids), view, pending, kind })
     }
 
     /// Births and deaths in rows chosen whatever the state.
@@ -360,11 +419,11 @@ impl<L: Likelihood> Course<'_, L> {
             (0..sampler.rows.len()).map(|j| if sampler.rows[j] == 0 { 0.0 } else { state.mass.ln() + process.ln_private(j) }).collect();
         let private = state.atoms.private(sampler.rows.len());
         let question = Question::Private {
-            chosen: Cow::Owned(chosen),
             private: Cow::Owned(private),
             ln_rates: Cow::Owned(ln_rates),
             room: state.atoms.len() < sampler.most_atoms,
             first_id: self.sweep << SWEEP,
+            chosen: Cow::Owned(chosen),
         };
         let stats = self.ask(state, true, question)?;
         if stats.born.0.is_empty() && stats.died.0.is_empty() && stats.redrawn.0.is_empty() {
@@ -390,7 +449,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// Every row's use of every atom, given who must keep what.
-    fn scan_owned(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Contribution>> {
+    fn scan_owned(&mut self, state: &mut State<L::Scales>) -> Result<Found<L>> {
         let ln_odds = weights::ln_odds(&self.sampler.rows, state, &mut self.rng)?;
         let salt = rand::Rng::next_u64(&mut self.rng);
         let owners = self.ask(state, false, Question::Owners { salt })?.owners.0;
@@ -399,7 +458,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// Every row's use of the atoms that reach its slice.
-    fn scan_heights(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Contribution>> {
+    fn scan_heights(&mut self, state: &mut State<L::Scales>) -> Result<Found<L>> {
         // the flat top lets every row see every common atom; its edge does not depend on the state
         let edge = (-4.0 * open01(&mut self.rng)).exp();
         let reach = |b: f64| (b / edge).min(1.0);
@@ -414,7 +473,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// The rows one after the other, the probabilities of use integrated out.
-    fn scan_counted(&mut self, state: &mut State<L::Scales>) -> Result<Stats<L::Sums, L::Contribution>> {
+    fn scan_counted(&mut self, state: &mut State<L::Scales>) -> Result<Found<L>> {
         let least = state.atoms.weight.iter().fold(1.0f64, |m, &b| m.min(b));
         let height = least * open01(&mut self.rng);
         self.tail(state, height)?;
@@ -434,9 +493,9 @@ impl<L: Likelihood> Course<'_, L> {
                 order: Cow::Borrowed(&order),
             };
             // factors were given before the tail was there: its atoms have none
-            let pending = Pending { factors: Cow::Borrowed(&factors), moved: Cow::Borrowed(&moved) };
+            let pending = Pending { factors: Cow::Borrowed(&factors), moved: moved.as_ref().map(Cow::Borrowed) };
             let ids = Cow::Borrowed(&state.atoms.ids[..]);
-            let ask = Ask { ids, pending, view: Some(Cow::Borrowed(&view)), kind: Question::Scan { gates } };
+            let ask = Ask { ids, view: Some(Cow::Borrowed(&view)), pending, kind: Question::Scan { gates } };
             let stats = self.rows.visit(&ask, crate::run::Which::Some(&[block]))?;
             uses = stats.uses.0.iter().map(|&n| n as u32).collect();
             sums.merge(stats.sums);
@@ -446,7 +505,7 @@ impl<L: Likelihood> Course<'_, L> {
     }
 
     /// Asks for a scan.
-    fn scan(&mut self, state: &mut State<L::Scales>, gates: Gates<'_>) -> Result<Stats<L::Sums, L::Contribution>> {
+    fn scan(&mut self, state: &mut State<L::Scales>, gates: Gates<'_>) -> Result<Found<L>> {
         self.view = Some(self.sampler.likelihood.scan_view(&state.atoms.phi, state.atoms.len(), &state.scales));
         self.ask(state, true, Question::Scan { gates })
     }
@@ -505,8 +564,8 @@ impl<L: Likelihood> Program for Sampler<L> {
     const RELEASES: &'static [&'static str] = L::RELEASES;
     type Global = State<L::Scales>;
     type Local = Local;
-    type Ask<'a> = Ask<'a, L::View>;
-    type Stats = Stats<L::Sums, L::Contribution>;
+    type Ask<'a> = Ask<'a, L::View, L::Side>;
+    type Stats = Found<L>;
     type Scratch = rows::Scratch<L::Scratch>;
 
     fn start(&self, _: &mut dyn Rows<Self>, _: Stream) -> Result<State<L::Scales>> {
@@ -540,7 +599,7 @@ impl<L: Likelihood> Program for Sampler<L> {
     }
 
     fn sweep(&self, state: &mut State<L::Scales>, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
-        let mut course = Course { sampler: self, rows, moved: Vec::new(), view: None, rng: tick.stream.rng(), sweep: tick.sweep };
+        let mut course = Course { sampler: self, rows, moved: None, view: None, rng: tick.stream.rng(), sweep: tick.sweep };
         if self.kind == Kind::Parallel {
             course.private_moves(state)?;
         }
@@ -584,7 +643,7 @@ impl<L: Likelihood> Program for Sampler<L> {
 
     fn visit(
         &self,
-        ask: &Ask<'_, L::View>,
+        ask: &Ask<'_, L::View, L::Side>,
         block: &Block<'_>,
         local: &mut Local,
         scratch: &mut rows::Scratch<L::Scratch>,

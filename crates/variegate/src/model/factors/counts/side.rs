@@ -8,6 +8,7 @@ use super::super::likelihood::Side;
 use super::SMALLEST;
 use crate::Result;
 use crate::dist::Gamma;
+use crate::run::Merge;
 use crate::special::ln_gamma;
 
 /// What a row brings: its weight, and the counts that it owes to the atom.
@@ -20,7 +21,7 @@ pub struct CountContribution {
 }
 
 /// Such rows together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountSide {
     shape: f64,
     rate: f64,
@@ -51,8 +52,20 @@ fn ln_rise(a: f64, s: f64) -> f64 {
     }
 }
 
+impl Merge for CountSide {
+    fn merge(&mut self, right: Self) {
+        self.counts.iter_mut().zip(&right.counts).for_each(|(l, r)| *l += r);
+        self.total += right.total;
+        self.weight += right.weight;
+    }
+}
+
 impl Side for CountSide {
     type Contribution = CountContribution;
+
+    fn sums(&self) -> Self {
+        Self { counts: vec![0.0; self.counts.len()], total: 0.0, weight: 0.0, ..*self }
+    }
 
     fn add(&mut self, row: &CountContribution) {
         for &(m, s) in &row.counts {

@@ -9,6 +9,7 @@ use super::{Scales, broken};
 use crate::Result;
 use crate::linalg::dot;
 use crate::model::factors::likelihood::Side;
+use crate::run::Merge;
 
 /// What a row tells of an atom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,8 +42,19 @@ impl GaussianSide {
     }
 }
 
+impl Merge for GaussianSide {
+    fn merge(&mut self, right: Self) {
+        self.precision += right.precision;
+        self.linear.iter_mut().zip(&right.linear).for_each(|(l, r)| *l += r);
+    }
+}
+
 impl Side for GaussianSide {
     type Contribution = GaussianContribution;
+
+    fn sums(&self) -> Self {
+        Self { atom: self.atom, noise: self.noise.clone(), precision: 0.0, linear: vec![0.0; self.linear.len()] }
+    }
 
     fn add(&mut self, row: &GaussianContribution) {
         let scaled = self.noise[row.source as usize] * row.weight;

@@ -2,9 +2,11 @@
 
 use rand::seq::SliceRandom;
 
-use super::super::likelihood::{Attempts, Entry, Likelihood, Row, Tempering};
-use super::{ATTEMPTS, Ask, Born, Gates, Holder, Least, Local, Pending, Question, Sampler, Stats};
-use crate::run::{Block, GOLDEN, Philox, Stream, Sum, open01, scatter_bits};
+use super::super::likelihood::{Attempts, Entry, Likelihood, Row, Side, Tempering};
+use super::split_merge::{lean, ln_side};
+use super::{ATTEMPTS, Ask, Born, Found, Gates, Holder, Least, Local, Part, Pending, Question, Rest, Sampler, Stats};
+use crate::run::{Block, GOLDEN, List, Philox, Stream, Sum, open01, scatter_bits};
+use crate::special::sigmoid;
 use crate::{Error, Result};
 
 /// Buffers of a thread.
@@ -23,6 +25,16 @@ fn rank(salt: u64, id: u64, row: u64) -> u64 {
     scatter_bits(atom.wrapping_add(row.wrapping_mul(0xD6E8_FEB8_6659_FD93)))
 }
 
+impl Part {
+    /// Ranks are below this.
+    pub(super) const END: u64 = 1 << 63;
+
+    fn holds(&self, row: u64) -> bool {
+        let rank = if row == self.first.0 || row == self.first.1 { 0 } else { (rank(self.salt, 0, row) >> 1).max(1) };
+        (self.from..self.to).contains(&rank)
+    }
+}
+
 impl Pending<'_> {
     /// Does what rows had not heard of yet.
     fn apply(&self, ids: &[u64], first_row: u64, local: &mut Local) {
@@ -33,12 +45,22 @@ impl Pending<'_> {
                 }
             }
         }
-        let end = first_row + local.rows.len() as u64;
-        let from = self.moved.partition_point(|m| m.0 < first_row);
-        for &(row, old, new) in self.moved[from..].iter().take_while(|m| m.0 < end) {
-            let list = &mut local.rows[(row - first_row) as usize];
-            list.iter_mut().filter(|e| e.0 == old).for_each(|e| e.0 = new);
-            list.sort_unstable_by_key(|e| e.0);
+        let Some(moved) = &self.moved else { return };
+        let exchange = |list: &mut Vec<(u64, f64)>| {
+            if let Ok(at) = list.binary_search_by_key(&moved.from, |e| e.0) {
+                list[at].0 = moved.to;
+                list.sort_unstable_by_key(|e| e.0);
+            }
+        };
+        match &moved.rows {
+            None => local.rows.iter_mut().for_each(exchange),
+            Some(core) => {
+                let end = first_row + local.rows.len() as u64;
+                let here = &core[core.partition_point(|&row| row < first_row)..core.partition_point(|&row| row < end)];
+                let here = here.iter().map(|row| (row - first_row) as usize);
+                let dealt = local.dealt.iter().map(|&i| i as usize);
+                here.chain(dealt).for_each(|i| exchange(&mut local.rows[i]));
+            }
         }
     }
 }
@@ -70,20 +92,22 @@ fn row_of<'a>(block: &Block<'a>, local: &'a Local, i: usize) -> Row<'a> {
 
 pub(super) fn visit<L: Likelihood>(
     sampler: &Sampler<L>,
-    ask: &Ask<'_, L::View>,
+    ask: &Ask<'_, L::View, L::Side>,
     block: &Block<'_>,
     local: &mut Local,
     scratch: &mut Scratch<L::Scratch>,
     stream: Stream,
-) -> Result<Stats<L::Sums, L::Contribution>> {
+) -> Result<Found<L>> {
     let likelihood = &sampler.likelihood;
     let ids = &ask.ids[..];
     ask.pending.apply(ids, block.first_row, local);
+    // whatever became of the attempt, it is over
+    local.dealt.clear();
     let view = || ask.view.as_deref().ok_or_else(|| Error::Unfit("the rows were not told of the factors".into()));
     let mut stats = Stats::default();
     let mut rng = stream.rng();
     match &ask.kind {
-        Question::Private { chosen, private, ln_rates, room, first_id } => {
+        Question::Private { private, ln_rates, room, first_id, chosen } => {
             let (from, to) = within(chosen, block);
             for (number, &row_number) in chosen[from..to].iter().enumerate() {
                 let i = (row_number - block.first_row) as usize;
@@ -117,21 +141,34 @@ pub(super) fn visit<L: Likelihood>(
             let uses = |list: &[(u64, f64)], id: u64| list.binary_search_by_key(&id, |e| e.0).is_ok();
             stats.both = Sum(local.rows.iter().filter(|list| uses(list, a) && uses(list, b)).count() as u64);
         }
-        Question::Holders { atoms } => {
-            for i in 0..block.rows() {
-                let list = &local.rows[i];
-                let held = |&k: &u32| list.binary_search_by_key(&ids[k as usize], |e| e.0).is_ok();
-                let Some(which) = atoms.iter().position(held) else { continue };
-                entries_of(list, ids, &mut scratch.entries);
-                let row = row_of(block, local, i);
-                let contribution = likelihood.contribution(view()?, row, &scratch.entries, atoms, &mut scratch.inner, &mut rng)?;
-                stats.holders.0.push(Holder {
-                    row: block.first_row + i as u64,
-                    source: row.source as u32,
-                    which: which as u32,
-                    contribution,
+        Question::Holders { atoms, part } => {
+            let holders = &mut stats.holders.0;
+            each_holder(likelihood, view()?, ids, atoms, part, block, local, scratch, &mut rng, |holder, _| holders.push(holder))?;
+        }
+        Question::Rest { atoms, part, listed, sides } => {
+            let (sources, given) = (sampler.rows.len(), atoms.len() == 2);
+            let mut dealt = std::mem::take(&mut local.dealt); // empty, but with room
+            let found = &mut stats.rest;
+            each_holder(likelihood, view()?, ids, atoms, part, block, local, scratch, &mut rng, |holder, rng| {
+                let rest = found.get_or_insert_with(|| Rest {
+                    sides: [sides[0].sums(), sides[1].sums()],
+                    uses: Sum(vec![0.0; 2 * sources]),
+                    ln_dealt: Sum(0.0),
+                    listed: List::default(),
                 });
-            }
+                let d = lean(sides, &holder.contribution);
+                let to = if given { holder.which as usize } else { usize::from(open01(rng) < sigmoid(d)) };
+                rest.ln_dealt.0 += ln_side(d, to);
+                rest.sides[to].add(&holder.contribution);
+                rest.uses.0[to * sources + holder.source as usize] += 1.0;
+                if to == 1 && !given {
+                    dealt.push((holder.row - block.first_row) as u32);
+                    if listed.binary_search(&holder.row).is_ok() {
+                        rest.listed.0.push(holder.row);
+                    }
+                }
+            })?;
+            local.dealt = dealt;
         }
         Question::Owners { salt } => {
             let mut least = vec![u64::MAX; ids.len()];
@@ -160,6 +197,32 @@ pub(super) fn visit<L: Likelihood>(
     Ok(stats)
 }
 
+/// Goes through the rows of a part that use one of these atoms.
+#[allow(clippy::too_many_arguments)] // a visit taken apart
+fn each_holder<L: Likelihood>(
+    likelihood: &L,
+    view: &L::View,
+    ids: &[u64],
+    atoms: &[u32],
+    part: &Part,
+    block: &Block<'_>,
+    local: &Local,
+    scratch: &mut Scratch<L::Scratch>,
+    rng: &mut Philox,
+    mut f: impl FnMut(Holder<L::Contribution>, &mut Philox),
+) -> Result<()> {
+    for (i, list) in local.rows.iter().enumerate() {
+        let number = block.first_row + i as u64;
+        let held = |&k: &u32| list.binary_search_by_key(&ids[k as usize], |e| e.0).is_ok();
+        let Some(which) = atoms.iter().position(held).filter(|_| part.holds(number)) else { continue };
+        entries_of(list, ids, &mut scratch.entries);
+        let row = row_of(block, local, i);
+        let contribution = likelihood.contribution(view, row, &scratch.entries, atoms, &mut scratch.inner, rng)?;
+        f(Holder { row: number, source: row.source as u32, which: which as u32, contribution }, rng);
+    }
+    Ok(())
+}
+
 #[allow(clippy::too_many_arguments)] // a visit taken apart
 fn scan<L: Likelihood>(
     sampler: &Sampler<L>,
@@ -170,7 +233,7 @@ fn scan<L: Likelihood>(
     local: &mut Local,
     scratch: &mut Scratch<L::Scratch>,
     rng: &mut Philox,
-    stats: &mut Stats<L::Sums, L::Contribution>,
+    stats: &mut Found<L>,
 ) -> Result<()> {
     let likelihood = &sampler.likelihood;
     let (count, sources) = (ids.len(), sampler.rows.len());

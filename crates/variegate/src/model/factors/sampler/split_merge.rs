@@ -1,19 +1,27 @@
 //! Splits of an atom in two and merges of two in one, with the atoms integrated out.
 //!
 //! Two rows are drawn, whatever the state, and one atom of each. If it is the same, it is split between them: the other rows that use
-//! it are dealt one after the other, each by how well it is predicted by those that were dealt before. If they are two, they are merged
-//! (unless a row uses both), and the chance that a split would have dealt the rows as they are weighs against it.
+//! it are dealt to two sides by how well these predict them. If they are two, they are merged (unless a row uses both), and the chance
+//! that a split would have dealt the rows as they are weighs against it.
+//!
+//! A *core* of few rows is dealt one after the other, each given those before. If an atom has many more, the rest is dealt where the rows
+//! are, each row by itself given the sides that the core made, so that nothing is sent that grows with the rows. Which rows are the
+//! core is decided by a fresh hash of their numbers and by how many rows use the atom (or one of the two), which is the same before and
+//! after the move: the core and its order have the same distribution in both directions. Given them, the probability of a whole
+//! allocation is that of the core times one factor for each other row, and the move is exact. Auxiliary counts are drawn row by row given
+//! the state, so it makes no difference that those of the rest are drawn after the core was dealt.
 
+use rand::Rng;
 use rand::seq::SliceRandom;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::likelihood::{Likelihood, Side};
-use super::{Course, Holder, Question, SPLIT, SWEEP, State};
-use crate::Result;
+use super::{Course, Exchange, Holder, Part, Question, Rest, SPLIT, SWEEP, State};
 use crate::prior::BetaProcess;
 use crate::run::open01;
 use crate::special::{ln_sigmoid, sigmoid};
+use crate::{Error, Result};
 
 /// How sure a row may be of its side.
 const SUREST: f64 = 12.0;
@@ -49,43 +57,42 @@ impl<L: Likelihood> Course<'_, L> {
             };
             let (Some(a), Some(b)) = (pick(first, picks[0]), pick(second, picks[1])) else { continue };
             let (Some(at), Some(bt)) = (state.atoms.place(a), state.atoms.place(b)) else { continue };
+            let sources = self.sampler.rows.len();
+            let width = self.sampler.likelihood.width();
             if a == b {
                 if state.atoms.len() >= self.sampler.most_atoms {
                     continue;
                 }
-                let holders = self.ask(state, true, Question::Holders { atoms: Cow::Owned(vec![at as u32]) })?.holders.0;
-                let Some(deal) = self.deal(state, holders, (first, second), false) else { continue };
+                let listed = lists.iter().filter(|(_, ids)| ids.binary_search(&a).is_ok()).map(|(&row, _)| row).collect();
+                let deal = self.deal(state, vec![at as u32], (first, second), listed)?;
                 let ln_ratio = deal.ln_ratio(&process, state.mass);
                 if open01(&mut self.rng).ln() < ln_ratio {
                     let id = self.sweep << SWEEP | SPLIT | attempt as u64;
-                    let width = self.sampler.likelihood.width();
                     state.atoms.phi[at * width..][..width].copy_from_slice(&deal.sides[0].draw(&mut self.rng)?);
-                    let sources = self.sampler.rows.len();
                     state.atoms.uses[at * sources..][..sources].copy_from_slice(&deal.uses[0]);
                     let phi = deal.sides[1].draw(&mut self.rng)?;
                     state.atoms.push(id, &phi, 0.0, &deal.uses[1]);
-                    self.exchange(&mut lists, deal.rows[1].iter().map(|&row| (row, a, id)));
-                    self.view = None;
+                    for row in deal.rows.iter().chain(&deal.listed) {
+                        lists.get_mut(row).into_iter().for_each(|list| exchange(list, a, id));
+                    }
+                    self.tell(Exchange { from: a, to: id, rows: Some(deal.rows) });
                     accepted.0 += 1;
                 }
             } else {
                 if self.ask(state, false, Question::Both { atoms: (at as u32, bt as u32) })?.both.0 > 0 {
                     continue;
                 }
-                let holders = self.ask(state, true, Question::Holders { atoms: Cow::Owned(vec![at as u32, bt as u32]) })?.holders.0;
-                let Some(deal) = self.deal(state, holders, (first, second), true) else { continue };
+                let deal = self.deal(state, vec![at as u32, bt as u32], (first, second), Vec::new())?;
                 let ln_ratio = deal.ln_ratio(&process, state.mass);
                 if open01(&mut self.rng).ln() < -ln_ratio {
-                    let width = self.sampler.likelihood.width();
                     state.atoms.phi[at * width..][..width].copy_from_slice(&deal.all.draw(&mut self.rng)?);
-                    let sources = self.sampler.rows.len();
                     for (j, n) in state.atoms.uses[at * sources..][..sources].iter_mut().enumerate() {
                         *n = deal.uses[0][j] + deal.uses[1][j];
                     }
-                    self.exchange(&mut lists, deal.rows[1].iter().map(|&row| (row, b, a)));
+                    lists.values_mut().for_each(|list| exchange(list, b, a));
+                    self.tell(Exchange { from: b, to: a, rows: None });
                     let kept: Vec<usize> = (0..state.atoms.len()).filter(|&k| k != bt).collect();
                     state.atoms.keep(&kept);
-                    self.view = None;
                     accepted.1 += 1;
                 }
             }
@@ -93,58 +100,77 @@ impl<L: Likelihood> Course<'_, L> {
         Ok(accepted)
     }
 
-    /// Notes that rows exchange an atom for another.
-    fn exchange(&mut self, lists: &mut BTreeMap<u64, Vec<u64>>, moved: impl Iterator<Item = (u64, u64, u64)>) {
-        for (row, from, to) in moved {
-            if let Some(list) = lists.get_mut(&row) {
-                list.iter_mut().filter(|id| **id == from).for_each(|id| *id = to);
-                list.sort_unstable();
-            }
-            self.moved.push((row, from, to));
-        }
+    /// Rows hear of an exchange with the next question, whatever it is.
+    fn tell(&mut self, exchange: Exchange) {
+        debug_assert!(self.moved.is_none());
+        self.moved = Some(exchange);
+        self.view = None;
     }
 
-    /// Deals the rows to two sides, or finds how likely it was that they are as they are.
-    fn deal(
-        &mut self,
-        state: &State<L::Scales>,
-        holders: Vec<Holder<L::Contribution>>,
-        (first, second): (u64, u64),
-        given: bool,
-    ) -> Option<Deal<L::Side>> {
-        let likelihood = &self.sampler.likelihood;
+    /// Deals the rows of an atom to two sides, or finds how likely it was that those of two atoms are as they are.
+    fn deal(&mut self, state: &mut State<L::Scales>, atoms: Vec<u32>, first: (u64, u64), listed: Vec<u64>) -> Result<Deal<L::Side>> {
         let sources = self.sampler.rows.len();
-        let side = || likelihood.side(&state.scales);
+        let users: u64 = atoms.iter().flat_map(|&k| state.atoms.uses_of(k as usize)).map(|&n| u64::from(n)).sum();
+        let mut part = Part { first, salt: 0, from: 0, to: Part::END };
+        if users > self.sampler.core as u64 {
+            part.salt = self.rng.next_u64();
+            part.to = ((self.sampler.core as f64 / users as f64 * Part::END as f64) as u64).max(1);
+        }
+        let holders = self.ask(state, true, Question::Holders { atoms: Cow::Borrowed(&atoms), part })?.holders.0;
+        let side = || self.sampler.likelihood.side(&state.scales);
         let mut deal = Deal {
             sides: [side(), side()],
             all: side(),
             uses: [vec![0; sources], vec![0; sources]],
-            rows: [vec![], vec![]],
+            rows: Vec::new(),
+            listed: Vec::new(),
             ln_dealt: 0.0,
         };
-        let take = |deal: &mut Deal<L::Side>, holder: &Holder<L::Contribution>, to: usize| {
-            deal.sides[to].add(&holder.contribution);
-            deal.uses[to][holder.source as usize] += 1;
-            deal.rows[to].push(holder.row);
-        };
         let find = |row: u64| holders.iter().position(|h| h.row == row);
-        let (zero, one) = (find(first)?, find(second)?);
-        take(&mut deal, &holders[zero], 0);
-        take(&mut deal, &holders[one], 1);
+        let (Some(zero), Some(one)) = (find(first.0), find(first.1)) else {
+            return Err(Error::Unfit("a row does not use the factor that it was said to use".into()));
+        };
+        deal.take(&holders[zero], 0);
+        deal.take(&holders[one], 1);
         let mut order: Vec<usize> = (0..holders.len()).filter(|&i| i != zero && i != one).collect();
         order.shuffle(&mut self.rng);
         for i in order {
-            let row = &holders[i].contribution;
-            let d = (deal.sides[1].ln_predictive(row) - deal.sides[0].ln_predictive(row)).clamp(-SUREST, SUREST);
-            let to =
-                if given { usize::from(holders[i].which != holders[zero].which) } else { usize::from(open01(&mut self.rng) < sigmoid(d)) };
-            deal.ln_dealt += ln_sigmoid(if to == 1 { d } else { -d });
-            take(&mut deal, &holders[i], to);
+            let d = lean(&deal.sides, &holders[i].contribution);
+            let given = atoms.len() == 2;
+            let to = if given { holders[i].which as usize } else { usize::from(open01(&mut self.rng) < sigmoid(d)) };
+            deal.ln_dealt += ln_side(d, to);
+            deal.take(&holders[i], to);
         }
         holders.iter().for_each(|h| deal.all.add(&h.contribution));
-        deal.rows.iter_mut().for_each(|r| r.sort_unstable());
-        Some(deal)
+        deal.rows.sort_unstable();
+        if part.to < Part::END {
+            let part = Part { from: part.to, to: Part::END, ..part };
+            let question =
+                Question::Rest { atoms: Cow::Borrowed(&atoms), part, listed: Cow::Borrowed(&listed), sides: Cow::Borrowed(&deal.sides) };
+            if let Some(rest) = self.ask(state, true, question)?.rest {
+                deal.take_all(rest);
+            }
+        }
+        Ok(deal)
     }
+}
+
+/// A row exchanges an atom for another in its list, if it uses it.
+fn exchange(list: &mut [u64], from: u64, to: u64) {
+    if let Ok(at) = list.binary_search(&from) {
+        list[at] = to;
+        list.sort_unstable();
+    }
+}
+
+/// How much a row leans to the second side: log odds.
+pub(super) fn lean<S: Side>(sides: &[S; 2], row: &S::Contribution) -> f64 {
+    (sides[1].ln_predictive(row) - sides[0].ln_predictive(row)).clamp(-SUREST, SUREST)
+}
+
+/// Log probability of a side at these log odds.
+pub(super) fn ln_side(lean: f64, side: usize) -> f64 {
+    ln_sigmoid(if side == 1 { lean } else { -lean })
 }
 
 /// Rows on two sides.
@@ -152,12 +178,41 @@ struct Deal<S> {
     sides: [S; 2],
     all: S,
     uses: [Vec<u32>; 2],
-    rows: [Vec<u64>; 2],
+    /// Rows of the core on the second side.
+    rows: Vec<u64>,
+    /// Others there that are on a list.
+    listed: Vec<u64>,
     /// Log probability of having been dealt so.
     ln_dealt: f64,
 }
 
 impl<S: Side> Deal<S> {
+    /// Takes in a row of the core.
+    fn take(&mut self, holder: &Holder<S::Contribution>, to: usize) {
+        self.sides[to].add(&holder.contribution);
+        self.uses[to][holder.source as usize] += 1;
+        if to == 1 {
+            self.rows.push(holder.row);
+        }
+    }
+
+    /// Takes in rows that were dealt together.
+    fn take_all(&mut self, rest: Rest<S>)
+    where
+        S: Clone,
+    {
+        for (to, sums) in rest.sides.into_iter().enumerate() {
+            self.sides[to].merge(sums.clone());
+            self.all.merge(sums);
+        }
+        let sources = self.uses[0].len();
+        for (at, n) in rest.uses.0.into_iter().enumerate() {
+            self.uses[at / sources][at % sources] += n as u32;
+        }
+        self.ln_dealt += rest.ln_dealt.0;
+        self.listed.extend(rest.listed.0);
+    }
+
     /// Log acceptance ratio of the split.
     fn ln_ratio(&self, process: &BetaProcess, mass: f64) -> f64 {
         let both: Vec<u32> = self.uses[0].iter().zip(&self.uses[1]).map(|(a, b)| a + b).collect();

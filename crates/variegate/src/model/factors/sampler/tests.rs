@@ -11,6 +11,8 @@ use crate::check::{Checkable, Generative, InvarianceSettings, invariance::one_st
 use crate::data::{Classes, Dataset, Matrix};
 use crate::run::{Purpose, Shape, Threads, blocks};
 
+mod workers;
+
 /// Two columns; everything is learned, under priors that let few rows show an error.
 fn small<L>(subject: Subject<L>, likelihood: impl FnOnce(L) -> L) -> Subject<L> {
     let governors = Some((3.0, 3.0));
@@ -47,6 +49,11 @@ fn with_birth_rows<L>(subject: Subject<L>, birth_rows: f64) -> Subject<L> {
     Subject { program: Sampler { birth_rows, ..subject.program } }
 }
 
+/// The same where splits and merges deal most rows together.
+fn with_core<L>(subject: Subject<L>, core: usize) -> Subject<L> {
+    Subject { program: Sampler { core, ..subject.program } }
+}
+
 type Step<L> = fn(&mut Course<'_, L>, &mut State<<L as Likelihood>::Scales>) -> Result<()>;
 
 /// One step of a sweep from given unknowns.
@@ -62,14 +69,51 @@ fn step<L: Likelihood>(
     let shape = Shape { rows: data.rows(), cols: data.x.cols(), blocks: cut.len() as u32, block_rows: 2 };
     let installed = subject.install(unknowns, &cut).unwrap();
     let mut state = installed.global;
-    let mut rows = Threads::new(program, &cut, shape, seed, 0, installed.locals);
-    rows.begin(1);
+    let mut rows = Watched { rows: Threads::new(program, &cut, shape, seed, 0, installed.locals), core: program.core };
+    rows.rows.begin(1);
     let rng = Stream::new(seed, 0, Purpose::Sweep).rng();
-    let mut course = Course { sampler: program, rows: &mut rows, moved: Vec::new(), view: None, rng, sweep: 1 };
+    let mut course = Course { sampler: program, rows: &mut rows, moved: None, view: None, rng, sweep: 1 };
     f(&mut course, &mut state).unwrap();
     // rows hear of what is pending
     course.ask(&mut state, false, Question::Lists { chosen: Cow::Owned(Vec::new()) }).unwrap();
-    subject.recover(&state, rows.locals()).unwrap()
+    let locals = rows.rows.locals();
+    let found: Vec<u32> = state.atoms.ids.iter().flat_map(|&id| users(id, &cut, locals, program.rows.len())).collect();
+    assert_eq!(found, state.atoms.uses, "rows use other atoms than the state tells");
+    subject.recover(&state, locals).unwrap()
+}
+
+/// Rows of which a core is asked as large as it would be after the move: it follows how many rows use the atom or one of the two.
+struct Watched<'a, L: Likelihood> {
+    rows: Threads<'a, Sampler<L>>,
+    core: usize,
+}
+
+impl<L: Likelihood> Rows<Sampler<L>> for Watched<'_, L> {
+    fn shape(&self) -> Shape {
+        self.rows.shape()
+    }
+
+    fn visit(&mut self, ask: &Ask<'_, L::View, L::Side>, which: crate::run::Which<'_>) -> Result<Found<L>> {
+        let stats = self.rows.visit(ask, which)?;
+        if let Question::Holders { atoms, part } = &ask.kind {
+            let uses = |list: &&Vec<(u64, f64)>| list.iter().any(|e| atoms.iter().any(|&k| ask.ids[k as usize] == e.0));
+            let users = self.rows.locals().iter().flat_map(|local| &local.rows).filter(uses).count();
+            let share = part.to as f64 / Part::END as f64;
+            assert!((share - (self.core as f64 / users as f64).min(1.0)).abs() < 1e-9, "{share} of {users} rows");
+        }
+        Ok(stats)
+    }
+}
+
+/// Rows of each source that use an atom.
+fn users(id: u64, cut: &[Block<'_>], locals: &[Local], sources: usize) -> Vec<u32> {
+    let mut uses = vec![0; sources];
+    for (block, local) in cut.iter().zip(locals) {
+        for (i, list) in local.rows.iter().enumerate() {
+            uses[block.sources.map_or(0, |s| s[i] as usize)] += u32::from(list.iter().any(|e| e.0 == id));
+        }
+    }
+    uses
 }
 
 /// Exact draws in, one step, the same distribution out.
@@ -144,6 +188,32 @@ fn births_and_deaths_alone_keep_the_distribution() {
 fn long_splits_and_merges_alone_keep_the_distribution() {
     kernel_alone(&small_counts(Kind::Parallel, vec![2, 2]), 30_000, splits);
     kernel_alone(&small_gaussian(Kind::Parallel, vec![2, 2]), 30_000, splits);
+}
+
+/// Two rows come first, a few more may, and the others are dealt together. Rows are sure of their sides, and attempts many, so that what
+/// an attempt leaves behind would be met by the next.
+#[test]
+fn long_splits_and_merges_of_many_rows_keep_the_distribution() {
+    let counts = small_counts(Kind::Parallel, vec![4, 4]).program;
+    let scales = Scales { shape: 0.7, atom: 0.5, weight: vec![0.5; 2], background: vec![0.2; 2] };
+    let likelihood = Counts { fixed: Some(scales), ..counts.likelihood };
+    kernel_alone(&Subject { program: Sampler { likelihood, core: 2, split_merge: 12, ..counts } }, 30_000, splits);
+    let reals = small_gaussian(Kind::Parallel, vec![4, 4]).program;
+    let scales = gaussian::Scales { atom: 1.0, weight: vec![1.0; 2], noise: vec![4.0; 2] };
+    let likelihood = Gaussian { hyper: gaussian::Hyper { fixed: Some(scales), ..reals.likelihood.hyper }, ..reals.likelihood };
+    kernel_alone(&Subject { program: Sampler { likelihood, core: 2, split_merge: 12, ..reals } }, 30_000, splits);
+}
+
+/// Whole sweeps whose splits and merges deal most rows together.
+#[test]
+fn long_sweeps_that_deal_rows_together_keep_the_joint_distribution() {
+    let settings = JointSettings { chains: 150, steps: 60, exact_draws: 20_000, ..Default::default() };
+    for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
+        let report = joint_distribution(&with_core(small_counts(kind, vec![2, 3]), 1), &settings, 8, &mut |_| {}).unwrap();
+        assert!(report.passed, "{report}");
+        let report = joint_distribution(&with_core(small_gaussian(kind, vec![2, 3]), 1), &settings, 8, &mut |_| {}).unwrap();
+        assert!(report.passed, "{report}");
+    }
 }
 
 #[test]
@@ -250,6 +320,7 @@ fn known<L>(likelihood: L, kind: Kind, rows: Vec<u64>, mass: f64, split_merge: u
             concentration: 1.0,
             concentration_prior: None,
             split_merge,
+            core: usize::MAX,
             birth_rows,
             most_atoms: usize::MAX,
             shape_from: 0,
