@@ -115,7 +115,7 @@ fn ess(options: &Options) -> Result<Value> {
             open.keep(&mut kept);
             trace.push((warm_up + sweep, report));
         }
-        let piece = Piece { chain, sweeps: warm_up + draws, draws: kept, trace, checkpoint: open.save()?, finished: true };
+        let piece = Piece { chain, sweeps: warm_up + draws, draws: kept, trace, checkpoint: open.save(true)?, finished: true };
         Ok((piece, warm_seconds, begin_draws.elapsed().as_secs_f64()))
     };
     let done: Vec<(Piece, f64, f64)> = pool.install(|| (0..chains).into_par_iter().map(run).collect::<Result<_>>())?;

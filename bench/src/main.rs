@@ -11,6 +11,7 @@ mod polya_gamma;
 mod softmax;
 mod structures;
 mod von_mises_fisher;
+mod workers;
 
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -51,9 +52,10 @@ fn main() -> Result<()> {
         "structures" => structures::run(&options)?,
         "experts" => experts::run(&options)?,
         "factors" => factors::run(&options)?,
+        "workers" => workers::run(&options)?,
         _ => {
             bail!(
-                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts or factors"
+                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors or workers"
             )
         }
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Fitted, Model, Prepared, RunSettings, family};
 use crate::data::{Header, Questions};
-use crate::run::{AnyProgram, Ending, Engine, Memory, Observer, Plan, Shape, StateError, Storage, Workers, drive_on, survey_on, surveyor};
+use crate::run::{AnyProgram, Ending, Engine, Observer, Plan, Results, Shape, StateError, Storage, Workers, drive_on, survey_on, surveyor};
 use crate::{Error, Result};
 
 /// What a worker is to run. It travels as bytes, and the program is made where the blocks are.
@@ -95,11 +95,12 @@ impl RunSettings {
     }
 }
 
-/// Fits data that are elsewhere, and keeps the result in memory.
+/// Fits data that are elsewhere, and keeps the results in memory; they cannot be gone on with.
 pub fn fit_on(model: &dyn Model, cluster: &dyn Cluster, run: &RunSettings, observer: &mut dyn Observer) -> Result<Fitted> {
     let prepared = run.prepare_on(model, cluster)?;
-    let mut kept = Memory::default();
-    let ending = run.drive_on(model, &prepared, cluster, &mut kept, observer)?;
+    let mut results = Results::default();
+    let ending = run.drive_on(model, &prepared, cluster, &mut results, observer)?;
+    let kept = results.0;
     let posterior = prepared.fit.posterior(&kept.chains)?;
     Ok(Fitted { posterior, kept, ending, warnings: prepared.fit.warnings().to_vec() })
 }

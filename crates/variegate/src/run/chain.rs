@@ -18,7 +18,7 @@ struct Saved {
     sweeps: u64,
     shape: Shape,
     global: Vec<u8>,
-    /// One a block; none where the blocks are still to make their first ones.
+    /// One a block; none where the blocks are still to make their first ones, and where the state is kept for its results alone.
     locals: Vec<Vec<u8>>,
 }
 
@@ -59,8 +59,8 @@ pub trait Chain: Send {
     fn advance(&mut self, warm_up: bool) -> Result<Report>;
     /// Keeps the present state as a draw.
     fn keep(&self, out: &mut Draws);
-    /// The whole state, sealed.
-    fn save(&mut self) -> Result<Vec<u8>>;
+    /// The state, sealed: all of it, or the global state alone, which is enough for results but cannot be gone on with.
+    fn save(&mut self, whole: bool) -> Result<Vec<u8>>;
 }
 
 /// A program whose types are forgotten.
@@ -152,6 +152,9 @@ impl<'a, P: Program> Typed<'a, P> {
         if !saved.locals.is_empty() && saved.locals.len() != shape.blocks as usize {
             return Err(StateError::Contents("it has the wrong number of blocks".into()).into());
         }
+        if saved.locals.is_empty() && saved.sweeps > 0 {
+            return Err(StateError::Contents("it was kept for its results alone, and cannot be gone on with".into()).into());
+        }
         let locals = (!saved.locals.is_empty()).then_some(saved.locals);
         let rows = engine.rows(program, shape, seed, chain, locals)?;
         Ok(Self { program, rows, global, seed, chain, sweeps: saved.sweeps })
@@ -182,9 +185,10 @@ impl<P: Program> Chain for Typed<'_, P> {
         out.finish();
     }
 
-    fn save(&mut self) -> Result<Vec<u8>> {
+    fn save(&mut self, whole: bool) -> Result<Vec<u8>> {
         let global = postcard::to_stdvec(&self.global).map_err(StateError::from)?;
-        let (seed, chain, sweeps, shape, locals) = (self.seed, self.chain, self.sweeps, self.rows.shape(), self.rows.save()?);
+        let locals = if whole { self.rows.save()? } else { Vec::new() };
+        let (seed, chain, sweeps, shape) = (self.seed, self.chain, self.sweeps, self.rows.shape());
         Saved { seed, chain, sweeps, shape, global, locals }.seal::<P>()
     }
 }

@@ -6,6 +6,8 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::slot::{Ground, Slot};
@@ -15,6 +17,12 @@ use crate::{Error, Result};
 
 /// Far above any machine this runs on. Every thread takes memory, and a machine out of memory kills the process instead of saying so.
 const MOST_THREADS: usize = 1024;
+
+/// How often an observer is called while a round waits for workers.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// Commits that take long are rarer: so many times as long lies between them.
+const COMMITS: u32 = 20;
 
 /// Chains that run at once where there are fewer threads. Every one of them is saved at every commit.
 const AT_ONCE: usize = 16;
@@ -81,7 +89,7 @@ pub struct Plan {
 pub struct Pace {
     /// Threads to use; 0 takes all there are.
     pub threads: usize,
-    /// Time between two commits.
+    /// Time between two commits, at least; more where a commit takes long.
     pub commit_every: Duration,
 }
 
@@ -122,6 +130,9 @@ pub trait Observer {
     /// Called after every round. All chains are finished only when the run is complete, or about to fail: a further generation shows
     /// from the round on in which the one before it ended.
     fn round(&mut self, chains: &[ChainProgress]) -> Next;
+
+    /// Called while a round waits for workers elsewhere, which may take long.
+    fn waiting(&mut self) {}
 }
 
 impl<F: FnMut(&[ChainProgress]) -> Next> Observer for F {
@@ -188,16 +199,16 @@ pub fn drive_on(
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
     let pool = pool(pace.threads)?;
-    let ground = Ground { program, engine, shape, plan };
+    let ground = Ground { program, engine, shape, plan, whole: storage.for_resuming() };
     let chains = plan.chains.max(storage.chains());
     let mut slots = (0..chains).map(|c| Ok(Slot::new(c, storage.kept(c)?))).collect::<Result<Vec<_>>>()?;
 
-    let mut last_commit = Instant::now();
+    let (mut last_commit, mut took) = (Instant::now(), Duration::ZERO);
     loop {
-        round(&pool, &mut slots, &ground);
+        round(&pool, &mut slots, &ground, observer);
 
         let mut failed = slots.iter_mut().find_map(|s| s.error.take());
-        let mut due = failed.is_some() || last_commit.elapsed() >= pace.commit_every;
+        let mut due = failed.is_some() || last_commit.elapsed() >= pace.commit_every.max(COMMITS * took);
         // a run that was complete when it was opened has nothing new, and is asked for nothing
         if slots.iter().all(Slot::finished) && slots.iter().any(|s| s.fresh) {
             due = true;
@@ -214,11 +225,12 @@ pub fn drive_on(
         let progress: Vec<_> = slots.iter().map(|s| s.progress(plan)).collect();
         let stop = observer.round(&progress) == Next::Stop;
         if due || stop {
-            let pieces = slots.iter_mut().filter_map(|s| s.piece().transpose()).collect::<Result<Vec<_>>>()?;
+            let begin = Instant::now();
+            let pieces = slots.iter_mut().filter_map(|s| s.piece(ground.whole).transpose()).collect::<Result<Vec<_>>>()?;
             if !pieces.is_empty() {
                 storage.commit(pieces)?;
             }
-            last_commit = Instant::now();
+            (last_commit, took) = (Instant::now(), begin.elapsed());
         }
         if let Some(error) = failed {
             return Err(error);
@@ -233,7 +245,7 @@ pub fn drive_on(
 }
 
 /// Gives the first chains that are not done a turn each, together about a tenth of a second.
-fn round<'a>(pool: &rayon::ThreadPool, slots: &mut [Slot<'a>], ground: &Ground<'a>) {
+fn round<'a>(pool: &rayon::ThreadPool, slots: &mut [Slot<'a>], ground: &Ground<'a>, observer: &mut dyn Observer) {
     let threads = pool.current_num_threads();
     let mut turns: Vec<_> = slots.iter_mut().filter(|s| !s.finished()).take(threads.max(AT_ONCE)).collect();
     let slice = Duration::from_millis(100);
@@ -243,11 +255,34 @@ fn round<'a>(pool: &rayon::ThreadPool, slots: &mut [Slot<'a>], ground: &Ground<'
             pool.install(|| turns.par_iter_mut().for_each(|slot| slot.turn(ground, slice)));
         }
         // a chain that waits for an answer holds no thread of the pool
-        Engine::Workers(_) => std::thread::scope(|scope| {
-            for slot in turns {
-                scope.spawn(move || slot.turn(ground, slice));
-            }
-        }),
+        Engine::Workers(_) => {
+            let (caller, running) = (&std::thread::current(), &AtomicUsize::new(turns.len()));
+            std::thread::scope(|scope| {
+                for slot in turns {
+                    scope.spawn(move || {
+                        let _leaving = Leaving { running, caller };
+                        slot.turn(ground, slice);
+                    });
+                }
+                while running.load(Ordering::Acquire) > 0 {
+                    std::thread::park_timeout(WATCH);
+                    observer.waiting();
+                }
+            });
+        }
+    }
+}
+
+/// Tells the caller that a thread has come to its end, whichever.
+struct Leaving<'t> {
+    running: &'t AtomicUsize,
+    caller: &'t Thread,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Release);
+        self.caller.unpark();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where blocks of rows are, and who visits them: the seam between chains and engines. A program knows nothing of it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::remote::Remote;
 use super::span::Span;
@@ -37,8 +38,9 @@ pub trait Workers: Send + Sync {
     fn spans(&self) -> &[Range<u32>];
 
     /// Sends a call to each of these spans and waits for the answers, in the same order. There is no answer where a worker is gone; another
-    /// one holds its blocks from then on, and knows of no chain. Called from several threads at once, one a chain.
-    fn post(&self, calls: &[(usize, Vec<u8>)]) -> Result<Vec<Option<Vec<u8>>>>;
+    /// one holds its blocks from then on, and knows of no chain. Called from several threads at once, one a chain. Calls that are one
+    /// allocation are the same and may be large: they need to travel only once.
+    fn post(&self, calls: &[(usize, Arc<[u8]>)]) -> Result<Vec<Option<Vec<u8>>>>;
 }
 
 /// The rows of a chain, on whatever engine.
@@ -61,7 +63,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Box<dyn ChainRows<P> + 'a>> {
         Ok(match self {
             Self::Threads(blocks) => {
-                let locals = saved.map(|saved| Span::<P>::load(&saved)).transpose()?.map(|span| span.locals);
+                let locals = saved.map(|saved| Span::<P>::load(saved.iter().map(Vec::as_slice))).transpose()?.map(|span| span.locals);
                 Box::new(Threads::new(program, blocks, shape, seed, chain, locals))
             }
             Self::Workers(workers) => Box::new(Remote::new(workers, shape, seed, chain, saved)),

@@ -77,7 +77,7 @@ impl Workers for Loopback {
         &self.spans
     }
 
-    fn post(&self, calls: &[(usize, Vec<u8>)]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn post(&self, calls: &[(usize, Arc<[u8]>)]) -> Result<Vec<Option<Vec<u8>>>> {
         calls.iter().map(|(span, call)| self.call(*span, call)).collect()
     }
 }

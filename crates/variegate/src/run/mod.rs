@@ -90,7 +90,7 @@ pub use loopback::Loopback;
 pub use merge::{List, Merge, Sum};
 pub use program::{Program, Report, Rows, Shape, Tick, Which, default_block_rows};
 pub use state::StateError;
-pub use storage::{Kept, Memory, Piece, Storage};
+pub use storage::{Kept, Memory, Piece, Results, Storage};
 pub(crate) use stream::{GOLDEN, scatter_bits};
 pub use stream::{Philox, Purpose, Stream, open01};
 pub use survey::{shape_of, survey, survey_on, surveyor};

@@ -12,6 +12,8 @@ pub(super) struct Ground<'a> {
     pub engine: Engine<'a>,
     pub shape: Shape,
     pub plan: &'a Plan,
+    /// Whether chains are saved whole, so that they can be gone on with.
+    pub whole: bool,
 }
 
 enum Stage<'a> {
@@ -77,7 +79,7 @@ impl<'a> Slot<'a> {
     }
 
     fn advance(&mut self, ground: &Ground<'a>, slice: Duration) -> Result<()> {
-        let Ground { program, engine, shape, plan } = *ground;
+        let Ground { program, engine, shape, plan, whole } = *ground;
         if let Stage::Waiting(saved) = &self.stage {
             self.stage = Stage::Running(program.open(engine, shape, plan.seed, self.number, saved.as_deref())?);
         }
@@ -99,7 +101,7 @@ impl<'a> Slot<'a> {
             }
             if finished || self.sweeps >= schedule.sweeps() {
                 // a chain that is done needs no engine
-                self.stage = Stage::Finished(Some(chain.save()?));
+                self.stage = Stage::Finished(Some(chain.save(whole)?));
                 return Ok(());
             }
             if begin.elapsed() > slice {
@@ -109,13 +111,13 @@ impl<'a> Slot<'a> {
     }
 
     /// What there is to commit; the chain counts as committed from here on.
-    pub(super) fn piece(&mut self) -> Result<Option<Piece>> {
+    pub(super) fn piece(&mut self, whole: bool) -> Result<Option<Piece>> {
         if !self.fresh {
             return Ok(None);
         }
         let checkpoint = match &mut self.stage {
             Stage::Waiting(sealed) => sealed.clone().unwrap_or_default(),
-            Stage::Running(chain) => chain.save()?,
+            Stage::Running(chain) => chain.save(whole)?,
             Stage::Finished(sealed) => sealed.take().unwrap_or_default(),
             Stage::Failed => return Ok(None),
         };

@@ -30,8 +30,8 @@ impl<P: Program> Span<P> {
     }
 
     /// With saved locals, one a block.
-    pub(super) fn load(saved: &[Vec<u8>]) -> Result<Self, StateError> {
-        Ok(Self::new(saved.iter().map(|local| postcard::from_bytes(local)).collect::<Result<_, _>>()?))
+    pub(super) fn load<'s>(saved: impl Iterator<Item = &'s [u8]>) -> Result<Self, StateError> {
+        Ok(Self::new(saved.map(postcard::from_bytes).collect::<Result<_, _>>()?))
     }
 
     /// The locals, each by itself, so that a block can move alone.

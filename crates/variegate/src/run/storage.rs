@@ -43,6 +43,35 @@ pub trait Storage: Send {
     fn kept(&mut self, chain: u32) -> Result<Option<Kept>>;
     /// Keeps what the chains did, in one step.
     fn commit(&mut self, pieces: Vec<Piece>) -> Result<()>;
+    /// Whether chains are to go on from here some day. If not, what blocks of rows keep need not leave them.
+    fn for_resuming(&self) -> bool {
+        true
+    }
+}
+
+/// Keeps results in memory, and not what only a resumption would need.
+#[derive(Debug, Clone, Default)]
+pub struct Results(
+    /// The results.
+    pub Memory,
+);
+
+impl Storage for Results {
+    fn chains(&self) -> u32 {
+        self.0.chains()
+    }
+
+    fn kept(&mut self, chain: u32) -> Result<Option<Kept>> {
+        self.0.kept(chain)
+    }
+
+    fn commit(&mut self, pieces: Vec<Piece>) -> Result<()> {
+        self.0.commit(pieces)
+    }
+
+    fn for_resuming(&self) -> bool {
+        false
+    }
 }
 
 /// Keeps everything in memory, one entry a chain.

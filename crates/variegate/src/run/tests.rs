@@ -20,7 +20,7 @@ struct Toy {
 
 const TOY: Toy = Toy { fail_at: 0, pause: Duration::ZERO };
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Global {
     value: f64,
     pending: Vec<f64>,

@@ -1,6 +1,7 @@
 //! Every program gives the bits of threads on workers that speak bytes, whatever their number, their spans and their deaths.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use variegate::Result;
 use variegate::data::{Dataset, Header};
@@ -30,7 +31,7 @@ impl Workers for Slow<'_> {
         self.0.spans()
     }
 
-    fn post(&self, calls: &[(usize, Vec<u8>)]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn post(&self, calls: &[(usize, Arc<[u8]>)]) -> Result<Vec<Option<Vec<u8>>>> {
         std::thread::sleep(Duration::from_millis(10));
         self.0.post(calls)
     }
@@ -87,7 +88,10 @@ fn on_workers(case: &Case) {
 
         if first_death.is_none() {
             let all = fit_on(model.as_ref(), &held, &settings, &mut Unobserved).unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert!(bits(&here) == bits(&all.kept), "{name}: other bits of the whole fit on workers up to {cuts:?}");
+            let results = |kept: &Memory| bits(kept).into_iter().map(|c| (c.0, c.1, c.2, c.4)).collect::<Vec<_>>();
+            assert!(results(&here) == results(&all.kept), "{name}: other bits of the whole fit on workers up to {cuts:?}");
+            let saved = fit.posterior(&here.chains).and_then(|p| p.save()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(saved == all.posterior.save().unwrap(), "{name}: another posterior of the whole fit on workers up to {cuts:?}");
             continue;
         }
         // stopped on these workers, and resumed on others

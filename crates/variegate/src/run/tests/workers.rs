@@ -17,18 +17,119 @@ fn on(workers: &dyn Workers, plan: &Plan) -> Result<Memory> {
     Ok(memory)
 }
 
-/// Long enough for snapshots between sweeps, after which the calls before them are forgotten.
+/// Many commits, at each of which locals are fetched and the calls before it forgotten, and none.
 #[test]
 fn snapshots_and_replays_give_the_same_bits() {
     let plan = Plan { chains: 2, schedule: Schedule::Sample { warm_up: 3, draws: 300, thin: 2 }, ..plan() };
     let mut here = Memory::default();
     drive(&TOY, &data(), &plan, pace(2), &mut here, &mut Unobserved).unwrap();
-    for cuts in [&[64][..], &[7, 40]] {
-        let workers = Loopback::new(Arc::new(TOY), &data(), shape(&plan), cuts).unwrap().killing(900);
-        let there = on(&workers, &plan).unwrap();
+    for (cuts, commit_every) in [(&[64][..], Duration::ZERO), (&[7, 40], Duration::from_secs(600))] {
+        let workers = Loopback::new(Arc::new(TOY), &data(), shape(&plan), cuts).unwrap().killing(90);
+        let mut there = Memory::default();
+        let pace = Pace { threads: 2, commit_every };
+        drive_on(Engine::Workers(&workers), shape(&plan), &TOY, &plan, pace, &mut there, &mut Unobserved).unwrap();
         assert_eq!(bits(&here), bits(&there));
         assert!(here.chains.iter().zip(&there.chains).all(|(a, b)| a.checkpoint == b.checkpoint));
     }
+}
+
+/// Asks that begin with a long list of numbers, which changes every 21 visits: to all blocks, or to one. Each block adds up what it was asked.
+struct Long {
+    numbers: usize,
+}
+
+impl Program for Long {
+    const NAME: &'static str = "toy/long";
+    const RELEASES: &'static [&'static str] = &["0.1"];
+    type Global = f64;
+    type Local = f64;
+    type Ask<'a> = (Vec<f64>, f64);
+    type Stats = Sum<f64>;
+    type Scratch = ();
+
+    fn start(&self, _: &mut dyn Rows<Self>, _: Stream) -> Result<f64> {
+        Ok(0.0)
+    }
+
+    fn local(&self, block: &Block<'_>, _: Stream) -> f64 {
+        f64::from(block.number)
+    }
+
+    fn sweep(&self, sum: &mut f64, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
+        for visit in 0..6 {
+            let age = (tick.sweep * 6 + u64::from(visit)) / 21 + 1;
+            let list = || (0..self.numbers).map(|i| (i as f64 * age as f64).sin()).collect();
+            let ask = (if visit == 3 { Vec::new() } else { list() }, *sum * 1e-3 + f64::from(visit));
+            let one = [(tick.sweep as u32 * 6 + visit) % rows.shape().blocks];
+            *sum = rows.visit(&ask, if visit % 2 == 0 { Which::All } else { Which::Some(&one) })?.0;
+        }
+        Ok(Report { objective: *sum, ..Report::default() })
+    }
+
+    fn visit(&self, ask: &(Vec<f64>, f64), _: &Block<'_>, local: &mut f64, _: &mut (), _: Stream) -> Result<Sum<f64>> {
+        *local = 0.5 * *local + ask.0.iter().sum::<f64>() + ask.1;
+        Ok(Sum(*local))
+    }
+
+    fn draw(&self, sum: &f64, out: &mut Draws) {
+        out.scalar("sum", *sum);
+    }
+}
+
+/// What asks begin with alike is sent once to each worker, and is known there after deaths, to workers that were left out of visits, and
+/// after snapshots.
+#[test]
+fn what_asks_share_travels_when_it_changes() {
+    let plan = Plan { chains: 2, schedule: Schedule::Sample { warm_up: 0, draws: 40, thin: 1 }, ..plan() };
+    let program = || Long { numbers: 20_000 };
+    let mut here = Memory::default();
+    drive(&program(), &data(), &plan, pace(2), &mut here, &mut Unobserved).unwrap();
+    for (death, commit_every) in [(None, Duration::from_secs(600)), (Some(40), Duration::from_secs(600)), (Some(55), Duration::ZERO)] {
+        let workers = Loopback::new(Arc::new(program()), &data(), shape(&plan), &[7, 40]).unwrap();
+        let workers = if let Some(first) = death { workers.killing(first) } else { workers };
+        let mut there = Memory::default();
+        let pace = Pace { threads: 2, commit_every };
+        drive_on(Engine::Workers(&workers), shape(&plan), &program(), &plan, pace, &mut there, &mut Unobserved).unwrap();
+        assert_eq!(bits(&here), bits(&there), "first death: {death:?}");
+        if death.is_none() {
+            // 2 chains, 3 workers, 12 lists of 160,000 bytes in 240 visits, most of which would else send one
+            let (sent, _) = workers.traffic();
+            assert!((11_520_000..11_900_000).contains(&sent), "{sent} bytes");
+        }
+    }
+}
+
+/// A log of calls that share nothing grows until a snapshot takes its place.
+#[test]
+fn long_logs_end_in_snapshots() {
+    let plan = Plan { chains: 1, schedule: Schedule::Sample { warm_up: 0, draws: 60, thin: 1 }, ..plan() };
+    let program = || Long { numbers: 600_000 };
+    let mut here = Memory::default();
+    drive(&program(), &data(), &plan, pace(2), &mut here, &mut Unobserved).unwrap();
+    // a worker dies in one of the last sweeps; without a snapshot it would be told all of the 86 MB again that were sent to each
+    let workers = Loopback::new(Arc::new(program()), &data(), shape(&plan), &[40]).unwrap().killing(535);
+    let (mut there, pace) = (Memory::default(), Pace { threads: 2, commit_every: Duration::from_secs(600) });
+    drive_on(Engine::Workers(&workers), shape(&plan), &program(), &plan, pace, &mut there, &mut Unobserved).unwrap();
+    assert_eq!(bits(&here), bits(&there));
+    let (sent, _) = workers.traffic();
+    assert!((172_800_000..200_000_000).contains(&sent), "{sent} bytes");
+}
+
+/// What is kept for its results alone has the same results, and is not gone on with.
+#[test]
+fn results_need_no_locals() {
+    let plan = plan();
+    let mut here = Memory::default();
+    drive(&TOY, &data(), &plan, pace(2), &mut here, &mut Unobserved).unwrap();
+    let workers = Loopback::new(Arc::new(TOY), &data(), shape(&plan), &[7]).unwrap();
+    let mut there = Results::default();
+    drive_on(Engine::Workers(&workers), shape(&plan), &TOY, &plan, pace(2), &mut there, &mut Unobserved).unwrap();
+    assert_eq!(bits(&here), bits(&there.0));
+    let global = |kept: &Memory| saved_global::<Toy>(&kept.chains[0].checkpoint).unwrap();
+    assert_eq!(global(&here), global(&there.0));
+    there.0.chains[0].finished = false;
+    let said = drive(&TOY, &data(), &plan, pace(2), &mut there, &mut Unobserved).unwrap_err().to_string();
+    assert!(said.contains("kept for its results alone"), "{said}");
 }
 
 /// What an aligned cut sends does not grow with the rows.
@@ -78,6 +179,35 @@ impl Program for Whole {
     fn draw(&self, _: &f64, _: &mut Draws) {}
 }
 
+/// Has an error of its own.
+struct Panics;
+
+impl Program for Panics {
+    const NAME: &'static str = "toy/panics";
+    const RELEASES: &'static [&'static str] = &["0.1"];
+    type Global = f64;
+    type Local = ();
+    type Ask<'a> = ();
+    type Stats = Sum<f64>;
+    type Scratch = ();
+
+    fn start(&self, rows: &mut dyn Rows<Self>, _: Stream) -> Result<f64> {
+        Ok(rows.all(&())?.0)
+    }
+
+    fn local(&self, _: &Block<'_>, _: Stream) {}
+
+    fn sweep(&self, _: &mut f64, _: &mut dyn Rows<Self>, _: Tick) -> Result<Report> {
+        Ok(Report::default())
+    }
+
+    fn visit(&self, _: &(), _: &Block<'_>, _: &mut (), _: &mut (), _: Stream) -> Result<Sum<f64>> {
+        panic!("here it fails")
+    }
+
+    fn draw(&self, _: &f64, _: &mut Draws) {}
+}
+
 /// Workers who are all gone, always.
 struct Nobody(Vec<Range<u32>>);
 
@@ -86,7 +216,7 @@ impl Workers for Nobody {
         &self.0
     }
 
-    fn post(&self, calls: &[(usize, Vec<u8>)]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn post(&self, calls: &[(usize, Arc<[u8]>)]) -> Result<Vec<Option<Vec<u8>>>> {
         Ok(vec![None; calls.len()])
     }
 }
@@ -96,6 +226,10 @@ fn what_cannot_be_mended_is_told() {
     let blocks = shape(&plan()).blocks;
     let said = on(&Nobody(vec![0..5, 5..blocks]), &plan()).map(|_| ()).unwrap_err().to_string();
     assert!(said.contains("blocks 1 to 5 were lost 20 times"), "{said}");
+    let panicking = Loopback::new(Arc::new(Panics), &data(), shape(&plan()), &[7]).unwrap();
+    let all = drive_on(Engine::Workers(&panicking), shape(&plan()), &Panics, &plan(), pace(1), &mut Memory::default(), &mut Unobserved);
+    let said = all.unwrap_err().to_string();
+    assert!(said.contains("(here it fails)"), "{said}");
     let few = Arc::new(data().subset(&[0, 1, 2]));
     let said = Worker::new(Arc::new(TOY), few, 2..4, shape(&plan())).map(|_| ()).unwrap_err().to_string();
     assert_eq!(said, "blocks 3 to 4 have 26 rows, but a worker was given 3");

@@ -118,10 +118,10 @@ fn a_resumed_ascent_has_the_same_bits() {
     sweeps(whole.as_mut(), 9);
     let mut part = AnyProgram::open(&program, Engine::Threads(&blocks), shape, 1, 2, None).unwrap();
     sweeps(part.as_mut(), 4);
-    let saved = part.save().unwrap();
+    let saved = part.save(true).unwrap();
     let mut resumed = AnyProgram::open(&program, Engine::Threads(&blocks), shape, 1, 2, Some(&saved)).unwrap();
     sweeps(resumed.as_mut(), 5);
-    assert_eq!(whole.save().unwrap(), resumed.save().unwrap());
+    assert_eq!(whole.save(true).unwrap(), resumed.save(true).unwrap());
 }
 
 /// Input that leaves something undetermined: finite, rising, and proper through the prior.

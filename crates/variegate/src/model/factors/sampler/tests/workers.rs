@@ -66,7 +66,7 @@ impl Workers for Weighed {
         self.0.spans()
     }
 
-    fn post(&self, calls: &[(usize, Vec<u8>)]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn post(&self, calls: &[(usize, Arc<[u8]>)]) -> Result<Vec<Option<Vec<u8>>>> {
         let answers = self.0.post(calls)?;
         if calls.iter().all(|c| c.1.len() > 12) {
             let bytes = calls.iter().map(|c| c.1.len()).chain(answers.iter().flatten().map(Vec::len)).sum::<usize>() as u64;
