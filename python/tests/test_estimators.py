@@ -18,7 +18,7 @@ import variegate
 from variegate import _core
 from variegate._base import FamilyEstimator
 
-RUN = ["random_state", "threads", "block_rows", "out", "progress"]
+RUN = ["random_state", "threads", "block_rows", "engine", "out", "progress"]
 SEARCH = {"n_init", "n_vb", "anneal", "criterion", "generations", "relevance", "folds"}
 REAL = {"noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"}
 # `task` and the kind of structure are the choice of a class; `preset` stands for values that Python gives one by one
@@ -98,6 +98,26 @@ def test_random_state_is_the_seed(two_classes, small):
     assert small.fit(X, y)._model.seed == free
     with pytest.raises(ValueError, match=r"random_state.*-1"):
         small.set_params(random_state=-1).fit(X, y)
+
+
+def displaced(values):
+    """The same numbers at an address that is no multiple of their size, as what comes over a wire."""
+    room = np.empty(values.nbytes + 1, np.uint8)
+    out = room[1:].view(values.dtype).reshape(values.shape)
+    out[...] = values
+    assert not out.flags.aligned
+    return out
+
+
+def test_numbers_may_lie_anywhere(small, two_classes):
+    X, y = two_classes
+    weights = np.ones(len(y))
+    here = clone(small).fit(X, y, weights)
+    there = small.fit(displaced(X), displaced(y), displaced(weights))
+    np.testing.assert_array_equal(there.predict_proba(displaced(X)), here.predict_proba(X))
+    thin = sparse.csr_array(X)
+    moved = sparse.csr_array((displaced(thin.data), displaced(thin.indices), displaced(thin.indptr)), shape=X.shape)
+    np.testing.assert_array_equal(there.predict_proba(moved), here.predict_proba(thin))
 
 
 LABELS = [["no", "yes"], [False, True], [-1, 1], [3.0, 7.0], np.array(["a", "b"], dtype=object)]

@@ -6,6 +6,7 @@ where they are installed, and imported only when they are needed.
 
 from . import diagnostics
 from ._core import __version__
+from ._dask import DaskEngine
 from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
 from ._factors import HeldOut, SharedFactorModel
 from ._logistic import BayesianLogisticRegression
@@ -17,6 +18,7 @@ from ._summary import Summary
 
 __all__ = [
     "BayesianLogisticRegression",
+    "DaskEngine",
     "HeldOut",
     "HierarchicalMixtureOfExpertsClassifier",
     "MixtureOfExpertsClassifier",

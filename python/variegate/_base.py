@@ -9,7 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _core
-from ._inputs import count, lend, plain, seed_of
+from ._dask import checked_engine, refuse_dask
+from ._files import Column, column, is_files, split_columns
+from ._inputs import count, laid_out, lend, outside, plain, seed_of
 from ._posterior import to_arviz
 from ._progress import follow
 from ._summary import Summary
@@ -28,12 +30,37 @@ def _encode(y, sample_weight):
     return classes, codes.astype(np.uint32)
 
 
+def one_target(y, target):
+    """Give the target, which is said in one of two ways."""
+    if target is None:
+        return y
+    if y is not None:
+        raise ValueError("`y` and `target` both say what is to be predicted: give one of them")
+    if not (isinstance(target, str) or (isinstance(target, list) and all(isinstance(t, str) for t in target))):
+        raise ValueError(f"`target` is {target!r}, but it must be the name of a column (or a list of names)")
+    return Column("target", target)
+
+
+def columns_here(X, y=None, weights=None, sources=None):
+    """Take rows apart that are here: columns that are named, and files, are read.
+
+    Gives X, y, weights, sources, and the names of columns where X has lost them.
+    """
+    refuse_dask(X, y, weights, sources)
+    given = y, weights, sources
+    if not is_files(X) and not any(isinstance(value, Column) for value in given):
+        return X, *given, None
+    X, found, columns = split_columns(X, given)
+    return X, *found, None if columns is None else np.array(columns, dtype=object)
+
+
 class FamilyEstimator(BaseEstimator):
     """An estimator over one model family of the Rust library.
 
     A subclass names its family in `_family`; its constructor takes settings of the family, by the names and with the
-    defaults of the family's own table, and the settings of a run: `random_state, threads, block_rows, out, progress`.
-    Settings that it fixes are in `_fixed`; those that neither it nor its user names keep the defaults of the table.
+    defaults of the family's own table, and the settings of a run: `random_state, threads, block_rows, engine, out,
+    progress`. Settings that it fixes are in `_fixed`; those that neither it nor its user names keep the defaults of the
+    table.
     """
 
     _fixed = {}  # noqa: RUF012 — never changed
@@ -74,21 +101,51 @@ class FamilyEstimator(BaseEstimator):
                 lend(X),
                 y,
                 sources=sources,
-                weights=sample_weight,
+                weights=None if sample_weight is None else laid_out(sample_weight),
                 columns=columns,
                 seed=seed_of(self.random_state),
                 free_seed=self.random_state is None,
                 threads=0 if self.threads is None else count("threads", self.threads, 1),
-                block_rows=None if self.block_rows is None else count("block_rows", self.block_rows, 1),
+                block_rows=self._block_rows(),
                 out=self.out,
                 progress=progress,
             )
+        return self._finish()
+
+    def _fit_elsewhere(self, rows, class_weight=None):
+        """Fit to rows that are with an engine."""
+        self.n_features_in_ = rows.width
+        vars(self).pop("feature_names_in_", None)
+        if rows.columns:
+            self.feature_names_in_ = np.array(rows.columns, dtype=object)
+        rows.encode(class_weight)
+        with follow(self.progress, type(self).__name__) as progress:
+            self._model = _core.fit_elsewhere(
+                self._family,
+                self._settings(),
+                rows,
+                seed=seed_of(self.random_state),
+                free_seed=self.random_state is None,
+                out=self.out,
+                progress=progress,
+            )
+        return self._finish()
+
+    def _engine(self):
+        """The engine, or None for threads."""
+        return checked_engine(self.engine, self.threads)
+
+    def _block_rows(self):
+        return None if self.block_rows is None else count("block_rows", self.block_rows, 1)
+
+    def _finish(self):
+        """Read what was fitted, and say what its user should know."""
         self._read()
         for warning in self._model.warnings:
-            warnings.warn(warning, UserWarning, stacklevel=3)
+            warnings.warn(warning, UserWarning, stacklevel=outside())
         summary = self.summary()
         if not summary.converged:
-            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=3)
+            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=outside())
         return self
 
     def _open(self, model):
@@ -142,24 +199,34 @@ class FamilyEstimator(BaseEstimator):
 class FamilyClassifier(ClassifierMixin, FamilyEstimator):
     """A classifier over one model family of the Rust library."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, *, target=None):
         """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. A C-contiguous float64 array and a CSR matrix are used in place, without a copy.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), DataFrame or files
+            Features. A C-contiguous float64 array and a CSR matrix are used in place, without a copy. Files are
+            Parquet: a path, a pattern such as ``"data/*.parquet"``, or a list of these. With an `engine`, Dask arrays
+            and frames too.
         y : array-like of shape (n_samples,)
             Class of each row: numbers, strings or booleans.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row: 0 leaves it out, 2 counts it twice.
+        sample_weight : array-like of shape (n_samples,) or str, default=None
+            Weight of each row: 0 leaves it out, 2 counts it twice. Or the name of a column of X.
+        target : str, default=None
+            Name of the column of X that is the class of each row, instead of `y`.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
+        y = one_target(y, target)
+        if (engine := self._engine()) is not None:
+            return self._fit_on(engine, X, y, column("sample_weight", sample_weight))
+        X, y, sample_weight, _, columns = columns_here(X, y, column("sample_weight", sample_weight))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        if columns is not None:
+            self.feature_names_in_ = columns
         check_classification_targets(y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -168,6 +235,25 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         X, columns = self._map(X, y)
         names = [str(c) for c in self.classes_.tolist()]
         return self._fit(X, (codes, names), self._class_weights(codes, sample_weight), columns)
+
+    def _fit_on(self, engine, X, y, sample_weight):
+        """Fit with an engine."""
+        if y is None:
+            raise ValueError(f"a {type(self).__name__} needs a class for each row: give `y` or `target`")
+        with engine.hold(X, y=y, weights=sample_weight, classified=True, block_rows=self._block_rows()) as rows:
+            if len(rows.classes) == 0:
+                raise ValueError("every weight in `sample_weight` is zero; at least one row must count")
+            if len(rows.classes) < 2:
+                raise ValueError(
+                    f"a classifier needs rows of at least two classes, but there is one class: {rows.classes[0]!r}"
+                )
+            check_classification_targets(rows.classes)
+            self.classes_ = rows.classes
+            self._check_classes()
+            return self._fit_elsewhere(rows, self._weights_of_classes(rows.totals))
+
+    def _weights_of_classes(self, totals):
+        """By what weights of rows are multiplied, one a class; None by nothing. `totals` are sums of weights."""
 
     def _check_classes(self):
         """Refuse classes that the family cannot take."""

@@ -74,7 +74,41 @@ def fit(
     out: str | PathLike[str] | None = None,
     progress: Callable[[list[_ChainProgress]], object] | None = None,
 ) -> FittedModel: ...
+def fit_elsewhere(
+    family: str,
+    settings: dict[str, Any],
+    rows: Any,  # variegate._cluster.ClusterRows
+    *,
+    seed: int = 0,
+    free_seed: bool = False,
+    out: str | PathLike[str] | None = None,
+    progress: Callable[[list[_ChainProgress]], object] | None = None,
+) -> FittedModel: ...
+def usual_block_rows(columns: int) -> int: ...
+def machine() -> tuple[str, list[str], list[str]]: ...
 def read_run(path: str | PathLike[str]) -> tuple[FittedModel, str, dict[str, Any]]: ...
+
+class RowsBuilder:
+    def __init__(self) -> None: ...
+    def append(self, x: _Features) -> None: ...
+    def reserve(self, numbers: int) -> None: ...
+    def finish(
+        self,
+        y: _Outcomes | None = None,
+        *,
+        sources: _Sources | None = None,
+        weights: _Float | None = None,
+        columns: Sequence[str] = ...,
+        threads: int = 0,
+    ) -> HeldRows: ...
+
+class HeldRows:
+    @property
+    def rows(self) -> int: ...
+    def worker(self, task: bytes, first: int, end: int, rows: int, block_rows: int) -> Worker: ...
+
+class Worker:
+    def answer(self, call: bytes) -> bytes: ...
 
 class FittedModel:
     @property

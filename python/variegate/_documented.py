@@ -46,6 +46,11 @@ _RUN = {
         "Rows that are worked on together; other values change the last digits of a bound, and draws. None chooses by "
         "the number of columns.",
     ),
+    "engine": (
+        "DaskEngine or None",
+        "Where the rows are and who works on them: None for the threads of this machine, a `DaskEngine` for the "
+        "workers of a cluster. Results do not depend on it where CPUs are of one kind.",
+    ),
     "out": (
         "str, path or None",
         "Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit "

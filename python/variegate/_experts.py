@@ -207,6 +207,7 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):
@@ -220,11 +221,21 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
     def _class_weights(self, codes, sample_weight):
         if self.class_weight is None or isinstance(self.class_weight, dict):
             return super()._class_weights(codes, sample_weight)
-        if not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
-            raise ValueError(f'`class_weight` is {self.class_weight}, but it must be "balanced", a dictionary or None')
+        self._check_class_weight()
         rows = np.ones(len(codes)) if sample_weight is None else sample_weight
         totals = np.bincount(codes, weights=rows)
         return (rows.sum() / (len(totals) * totals))[codes] * rows
+
+    def _weights_of_classes(self, totals):
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return totals.sum() / (len(totals) * totals)
+        self._check_class_weight()
+        return super()._weights_of_classes(totals)
+
+    def _check_class_weight(self):
+        allowed = self.class_weight is None or isinstance(self.class_weight, dict)
+        if not allowed and not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
+            raise ValueError(f'`class_weight` is {self.class_weight}, but it must be "balanced", a dictionary or None')
 
     def _read(self):
         for name in _FITTED:
@@ -391,6 +402,7 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):

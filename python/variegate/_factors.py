@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ._base import FamilyEstimator
+from ._base import FamilyEstimator, columns_here
 from ._documented import documented
+from ._files import column
 from ._inputs import count, lend, seed_of
 from ._posterior import Posterior, log_joint_trace
 from ._sources import as_array, distinct, encode, is_several, stack
@@ -139,6 +140,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):
@@ -149,24 +151,35 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), a list of these, DataFrame or files
             Rows. A C-contiguous float64 array and a CSR matrix are used in place, without a copy. A list of matrices
-            has one a source.
+            has one a source. Files are Parquet: a path, a pattern such as ``"data/*.parquet"``, or a list of these.
+            With an `engine`, Dask arrays and frames too.
         y : ignored
             Not used: there is nothing to predict.
-        sources : array-like of shape (n_samples,), default=None
-            Where each row comes from: labels of any hashable type. With a list of matrices, one label a matrix (None
-            counts them from 0). None takes all rows as one source.
+        sources : array-like of shape (n_samples,) or str, default=None
+            Where each row comes from: labels of any hashable type, or the name of a column of X. With a list of
+            matrices, one label a matrix (None counts them from 0). None takes all rows as one source.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        known = None
+        if (engine := self._engine()) is not None:
+            if is_several(X):
+                raise ValueError("with an `engine`, rows of several sources are one table: put them under one another")
+            with engine.hold(X, sources=column("sources", sources), block_rows=self._block_rows()) as rows:
+                self._labels = rows.labels
+                return self._fit_elsewhere(rows)
+        known = columns = None
         if is_several(X):
             X, sources, known = stack(X, sources)
+        else:
+            X, _, _, sources, columns = columns_here(X, sources=column("sources", sources))
         X = self._validated(X, reset=True)
+        if columns is not None:
+            self.feature_names_in_ = columns
         if sources is None:
             self._labels, given = None, None
         else:

@@ -1,5 +1,7 @@
 """What estimators hand to the Rust side: rows without copies, one seed, plain settings."""
 
+import sys
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -7,14 +9,27 @@ from sklearn.utils import check_random_state
 def lend(X):
     """Hand over validated rows: the array itself, or the parts of a CSR matrix, sharing memory where types allow."""
     if not hasattr(X, "indptr"):
-        return X
+        return laid_out(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     # SciPy counts with signed numbers of the same width: a view of the same memory (a negative one is then too large)
     indices = X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
     indptr = X.indptr.astype(np.int64, copy=False).view(np.uint64)
-    return indptr, np.ascontiguousarray(indices), np.ascontiguousarray(X.data), X.shape[1]
+    return *map(laid_out, (indptr, indices, X.data)), X.shape[1]
+
+
+def laid_out(values):
+    """Numbers in one piece, at an address that Rust can read. Only what came over a wire or from a file is copied."""
+    return np.require(values, requirements=["C_CONTIGUOUS", "ALIGNED"])
+
+
+def outside():
+    """Give the `stacklevel` at which a warning points to the call from outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("variegate", "contextlib"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def seed_of(random_state):

@@ -73,6 +73,7 @@ class BayesianLogisticRegression(FamilyClassifier):
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):

@@ -6,8 +6,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
+from ._base import columns_here, one_target
 from ._documented import documented
-from ._inputs import lend, plain
+from ._files import column
+from ._inputs import laid_out, lend, plain
 from ._trees import TreeEstimator
 
 _ANY_NUMBER = "auto:5"
@@ -126,6 +128,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):
@@ -137,26 +140,42 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
             settings["experts"] = None  # a tree says how many there are
         return settings
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, *, target=None):
         """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. A C-contiguous float64 array and a CSR matrix are used in place, without a copy.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), DataFrame or files
+            Features. A C-contiguous float64 array and a CSR matrix are used in place, without a copy. Files are
+            Parquet: a path, a pattern such as ``"data/*.parquet"``, or a list of these. With an `engine`, Dask arrays
+            and frames too.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Outcomes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row: 0 leaves it out, 2 counts it twice.
+        sample_weight : array-like of shape (n_samples,) or str, default=None
+            Weight of each row: 0 leaves it out, 2 counts it twice. Or the name of a column of X.
+        target : str or list of str, default=None
+            Name of the column of X that is the outcome, or of several, instead of `y`.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
+        y = one_target(y, target)
+        if (engine := self._engine()) is not None:
+            if y is None:
+                raise ValueError(f"a {type(self).__name__} needs outcomes: give `y` or `target`")
+            with engine.hold(
+                X, y=y, weights=column("sample_weight", sample_weight), block_rows=self._block_rows()
+            ) as rows:
+                self._flat = rows.outcomes == ()
+                return self._fit_elsewhere(rows)
+        X, y, sample_weight, _, columns = columns_here(X, y, column("sample_weight", sample_weight))
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", y_numeric=True, multi_output=True
         )
+        if columns is not None:
+            self.feature_names_in_ = columns
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         self._flat = y.ndim == 1
@@ -165,7 +184,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
 
     @staticmethod
     def _matrix(y):
-        return np.ascontiguousarray(y.reshape(len(y), -1), dtype=np.float64)
+        return laid_out(y.reshape(len(y), -1).astype(np.float64, copy=False))
 
     def _open(self, model):
         self._flat = model.outputs == 1

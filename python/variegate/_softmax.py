@@ -77,6 +77,7 @@ class SoftmaxClassifier(TreeClassifier):
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):
@@ -167,6 +168,7 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
         random_state=None,
         threads=None,
         block_rows=None,
+        engine=None,
         out=None,
         progress="auto",
     ):

@@ -18,6 +18,15 @@ def is_transformer(value):
 class ComponentEstimator(FamilyEstimator):
     """An estimator with hidden components: input maps, components, selection."""
 
+    def _fit_elsewhere(self, rows, class_weight=None):
+        vars(self).pop("input_map_", None)
+        if is_transformer(self.input_map):
+            raise ValueError(
+                "`input_map` is a transformer, which is fitted to all rows in one place: with an `engine`, transform "
+                "the rows before the fit"
+            )
+        return super()._fit_elsewhere(rows, class_weight)
+
     def _map(self, X, y):
         columns = list(getattr(self, "feature_names_in_", []))
         vars(self).pop("input_map_", None)
@@ -103,6 +112,11 @@ class ComponentEstimator(FamilyEstimator):
 
 class ComponentClassifier(ComponentEstimator, FamilyClassifier):
     """A classifier with hidden components."""
+
+    def _weights_of_classes(self, totals):
+        if not isinstance(self.class_weight, dict):
+            return None
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
 
     def _class_weights(self, codes, sample_weight):
         if not isinstance(self.class_weight, dict):

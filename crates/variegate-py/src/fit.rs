@@ -4,16 +4,17 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyFileExistsError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use variegate::answer::Posterior;
 use variegate::data::{Dataset, Target};
 use variegate::model::{self, Model, RunSettings};
 use variegate::run::Observer;
 
+use crate::cluster::{Elsewhere, PythonCluster};
 use crate::error::raise;
 use crate::features::{Features, Outcomes, Sources, classes};
 use crate::fitted::{FittedModel, Trace, trace_of};
-use crate::folder::{self, FolderError};
+use crate::folder::{self, FolderError, Place};
 use crate::settings::{from_python, settings_to_python};
 use crate::watch::Watch;
 
@@ -62,12 +63,60 @@ pub fn fit(
     };
     let run = RunSettings::default().seed(seed).threads(threads).block_rows(block_rows);
     let mut watch = Watch::new(progress);
-    let result = py.detach(|| match &out {
-        None => fit_in_memory(model.as_ref(), &data, &run, &mut watch).map_err(FolderError::Other),
-        Some(path) => folder::fit_in(path, model.as_ref(), &data, &run, free_seed, &mut watch),
-    });
+    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Here(&data), &run, free_seed, &mut watch));
+    ended(py, result, watch, out.as_deref())
+}
+
+/// The same for rows that are elsewhere: `rows` says where, of what kind they are and how they are cut; see `variegate._dask`.
+#[pyfunction]
+#[pyo3(signature = (family, settings, rows, *, seed=0, free_seed=false, out=None, progress=None))]
+pub fn fit_elsewhere(
+    py: Python<'_>,
+    family: &str,
+    settings: &Bound<'_, PyDict>,
+    rows: Elsewhere,
+    seed: u64,
+    free_seed: bool,
+    out: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<FittedModel> {
+    let given = from_python(settings)?;
+    let model = model::family(family).and_then(|f| f.configure(&given)).map_err(raise)?;
+    let mut watch = Watch::new(progress).giving_up(rows.give_up.clone_ref(py));
+    let cluster = PythonCluster::new(rows)?;
+    let run = RunSettings::default().seed(seed);
+    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Elsewhere(&cluster), &run, free_seed, &mut watch));
+    // what Python raised says more than that something was raised
+    match (result, cluster.exception()) {
+        (Err(_), Some(exception)) if !watch.interrupted() => Err(exception),
+        (result, _) => ended(py, result, watch, out.as_deref()),
+    }
+}
+
+/// Fits in memory, or in a folder.
+fn fit_to(
+    out: Option<&Path>,
+    model: &dyn Model,
+    place: Place<'_>,
+    run: &RunSettings,
+    free_seed: bool,
+    observer: &mut dyn Observer,
+) -> std::result::Result<FitResult, FolderError> {
+    if let Some(path) = out {
+        return folder::fit_in(path, model, place, run, free_seed, observer);
+    }
+    let fitted = match place {
+        Place::Here(data) => model::fit(model, data, run, observer)?,
+        Place::Elsewhere(cluster) => model::fit_on(model, cluster, run, observer)?,
+    };
+    let traces = fitted.kept.chains.iter().map(|c| trace_of(&c.trace)).collect();
+    Ok(FitResult { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
+}
+
+/// The fitted model, or why there is none.
+fn ended(py: Python<'_>, result: std::result::Result<FitResult, FolderError>, watch: Watch, out: Option<&Path>) -> PyResult<FittedModel> {
     if let Some(exception) = watch.exception() {
-        let kept: String = match &out {
+        let kept: String = match out {
             None => "the fit was stopped and nothing of it is kept (give `out` a folder to be able to go on)".into(),
             Some(path) => {
                 format!("the fit was stopped and saved in `{}`: `fit` again with the same data and settings goes on", path.display())
@@ -81,12 +130,6 @@ pub fn fit(
         Err(FolderError::Taken(message)) => Err(PyFileExistsError::new_err(message)),
         Err(FolderError::Other(error)) => Err(raise(error)),
     }
-}
-
-fn fit_in_memory(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &mut dyn Observer) -> variegate::Result<FitResult> {
-    let fitted = model::fit(model, data, run, observer)?;
-    let traces = fitted.kept.chains.iter().map(|c| trace_of(&c.trace)).collect();
-    Ok(FitResult { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
 }
 
 /// The fitted model of a run directory, its family, and the settings it was fitted with.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use variegate::answer::Posterior;
 use variegate::data::Dataset;
-use variegate::model::{Fit, Model, Prepared, RunSettings, family};
+use variegate::model::{Cluster, Fit, Model, Prepared, RunSettings, family};
 use variegate::run::{Observer, Plan, drive};
 use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
 
@@ -27,24 +27,55 @@ impl<E: Into<variegate::Error>> From<E> for FolderError {
     }
 }
 
+/// Where the rows of a fit are.
+#[derive(Clone, Copy)]
+pub enum Place<'a> {
+    Here(&'a Dataset<'a>),
+    Elsewhere(&'a dyn Cluster),
+}
+
+impl Place<'_> {
+    /// Rows and columns.
+    fn size(self) -> (usize, usize) {
+        match self {
+            Self::Here(data) => (data.rows(), data.x.cols()),
+            Self::Elsewhere(cluster) => (cluster.shape().rows, cluster.shape().cols),
+        }
+    }
+
+    /// Whether a run is of these rows, whose fingerprint is known.
+    fn is_of(self, found: &DataReference, asked: &DataReference) -> bool {
+        match self {
+            // an earlier release may have made the fingerprint otherwise
+            Self::Here(data) => found.is_of(data),
+            Self::Elsewhere(_) => (found.fingerprint_version, found.fingerprint) == (asked.fingerprint_version, asked.fingerprint),
+        }
+    }
+}
+
 /// Fits in a folder, beginning or going on. With `free_seed`, a run found there may keep its own seed.
 pub fn fit_in(
     path: &Path,
     model: &dyn Model,
-    data: &Dataset<'_>,
+    place: Place<'_>,
     run: &RunSettings,
     free_seed: bool,
     observer: &mut dyn Observer,
 ) -> std::result::Result<FitResult, FolderError> {
-    let Prepared { fit, mut plan, fingerprint } = run.prepare(model, data)?;
-    let reference = DataReference { rows: data.rows() as u64, columns: data.x.cols() as u64, ..DataReference::of(fingerprint) };
-    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), plan, reference, fit.schema().to_vec());
+    let mut prepared = match place {
+        Place::Here(data) => run.prepare(model, data),
+        Place::Elsewhere(cluster) => run.prepare_on(model, cluster),
+    }?;
+    let Prepared { fit, plan, fingerprint } = &mut prepared;
+    let (rows, columns) = place.size();
+    let reference = DataReference { rows: rows as u64, columns: columns as u64, ..DataReference::of(*fingerprint) };
+    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), *plan, reference, fit.schema().to_vec());
     let mut folder = match RunDir::read(path) {
         Ok(found) => {
             if free_seed {
                 plan.seed = found.record().plan.seed;
             }
-            if let Some(difference) = difference(found.record(), &record, &plan, data) {
+            if let Some(difference) = difference(found.record(), &record, plan, place) {
                 return Err(FolderError::Taken(format!(
                     "`{}` holds another run ({difference}): choose another `out`, or remove that folder",
                     path.display()
@@ -55,8 +86,11 @@ pub fn fit_in(
         Err(RunDirError::NotARun { .. }) => RunDir::create(path, &record, false)?,
         Err(error) => return Err(error.into()),
     };
-    drive(fit.program(), data, &plan, run.pace(), &mut folder, observer)?;
-    Ok(result(&fit, &folder, fit.warnings().to_vec())?)
+    match place {
+        Place::Here(data) => drive(prepared.fit.program(), data, &prepared.plan, run.pace(), &mut folder, observer),
+        Place::Elsewhere(cluster) => run.drive_on(model, &prepared, cluster, &mut folder, observer),
+    }?;
+    Ok(result(&prepared.fit, &folder, prepared.fit.warnings().to_vec())?)
 }
 
 /// What was fitted in a folder, and with which settings.
@@ -75,7 +109,7 @@ fn result(fit: &Fit, folder: &RunDir, warnings: Vec<String>) -> std::result::Res
 }
 
 /// The first thing in which a run differs from what is asked for.
-fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, data: &Dataset<'_>) -> Option<String> {
+fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, place: Place<'_>) -> Option<String> {
     if found.family != asked.family || found.program != asked.program {
         return Some(format!("a `{}` fit", found.family));
     }
@@ -91,5 +125,5 @@ fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, data: &Dataset<
     if found.plan != *plan {
         return Some("it is planned otherwise, for example in its `block_rows`".into());
     }
-    (!found.data.is_of(data)).then(|| "of other data".into())
+    (!place.is_of(&found.data, &asked.data)).then(|| "of other data".into())
 }

@@ -3,6 +3,7 @@
 //! Python checks and encodes what users give (`python/variegate`); here NumPy memory is lent to the library, the interpreter is
 //! released while it works, and results go back as arrays. Nothing statistical happens on either side of this boundary.
 
+mod cluster;
 mod diagnostics;
 mod error;
 mod features;
@@ -17,9 +18,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use crate::cluster::{HeldRows, RowsBuilder, Worker, machine, usual_block_rows};
+    #[pymodule_export]
     use crate::diagnostics::{e_bfmi, ess_bulk, ess_mean, ess_tail, mcse_mean, mcse_quantile, mcse_sd, r_hat};
     #[pymodule_export]
-    use crate::fit::{fit, read_run};
+    use crate::fit::{fit, fit_elsewhere, read_run};
     #[pymodule_export]
     use crate::fitted::FittedModel;
     #[pymodule_export]

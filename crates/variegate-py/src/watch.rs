@@ -7,12 +7,24 @@ use variegate::run::{ChainProgress, Next, Observer};
 /// the fit after its sweep and is kept here until the fit has saved what it has.
 pub struct Watch {
     progress: Option<Py<PyAny>>,
+    /// Called at the second Ctrl-C, where a fit waits for workers that do not answer.
+    give_up: Option<Py<PyAny>>,
     raised: Option<PyErr>,
 }
 
 impl Watch {
     pub fn new(progress: Option<Py<PyAny>>) -> Self {
-        Self { progress, raised: None }
+        Self { progress, give_up: None, raised: None }
+    }
+
+    /// With what is called at the second Ctrl-C.
+    pub fn giving_up(self, give_up: Py<PyAny>) -> Self {
+        Self { give_up: Some(give_up), ..self }
+    }
+
+    /// Whether something has stopped the fit.
+    pub fn interrupted(&self) -> bool {
+        self.raised.is_some()
     }
 
     /// The exception that stopped the fit.
@@ -40,11 +52,22 @@ impl Watch {
 impl Observer for Watch {
     fn round(&mut self, chains: &[ChainProgress]) -> Next {
         match Python::attach(|py| self.call(py, chains)) {
+            Ok(()) if self.raised.is_some() => Next::Stop,
             Ok(()) => Next::Continue,
             Err(error) => {
                 self.raised = Some(error);
                 Next::Stop
             }
+        }
+    }
+
+    fn waiting(&mut self) {
+        let Err(error) = Python::attach(|py| py.check_signals()) else { return };
+        if self.raised.replace(error).is_some()
+            && let Some(give_up) = &self.give_up
+        {
+            // it only sets a flag
+            let _ = Python::attach(|py| give_up.call0(py));
         }
     }
 }
