@@ -357,6 +357,29 @@ def test_what_is_wrong_is_said(engine, rows, tmp_path):
         vg.DaskEngine(engine.client, parts=0)
 
 
+def test_a_fit_that_fails_leaves_nothing_with_the_workers(engine, rows):
+    X, y = rows
+    model = clone(SOFTMAX).set_params(engine=engine)
+
+    def late(x, block_info=None):
+        if block_info[0]["chunk-location"][0] == 3:
+            raise TimeoutError("too late")
+        return x
+
+    with pytest.raises(TimeoutError, match="too late"):
+        model.fit(da.from_array(X, chunks=(300, 4)).map_blocks(late, dtype=float, meta=np.empty((0, 0))), y)
+    with pytest.raises(ValueError, match="column `b` holds '(no|yes)'"):
+        model.fit(dd.from_pandas(pd.DataFrame({"a": X[:, 0], "b": y}), npartitions=4), X[:, 1] > 0)
+    assert_same(clone(SOFTMAX).fit(X, y), model.fit(X, y))
+    assert set(engine.client.run(under_way).values()) == {0}
+
+
+def under_way():
+    from variegate import _held
+
+    return len(_held._UNDER_WAY)
+
+
 def test_nobody_there():
     with started(0) as cluster, distributed.Client(cluster) as client:
         model = clone(SOFTMAX).set_params(engine=vg.DaskEngine(client, wait=0.2))

@@ -212,7 +212,7 @@ class ClusterRows:
 
     def _free_worker(self):
         """The worker that holds the fewest spans, and its threads."""
-        threads = self._engine._workers()
+        threads = self._engine._workers(self._check)
         load = dict.fromkeys(threads, 0)
         for holder in self._held:
             if holder is not None and holder.address in load:
@@ -286,6 +286,8 @@ class ClusterRows:
                 with self._client.as_current():
                     return future.result(timeout=_PATIENCE)
             except TimeoutError:
+                if getattr(future, "status", None) == "error":  # a task that has run out of time itself
+                    raise
                 self._check()
                 if address not in self._client.nthreads():
                     if hasattr(future, "cancel"):
@@ -422,8 +424,10 @@ class ClusterRows:
                     continue
 
     def release(self):
-        """Let the workers forget the rows."""
+        """Let the workers forget the rows, also those that were still being taken up."""
         self._given_up.set()
+        if self._encoding is None:
+            self._client.run(_held.forget, self._key, on_error="ignore")
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._held = [None] * len(self._held)
 

@@ -110,8 +110,8 @@ class DaskEngine:
         finally:
             rows.release()
 
-    def _workers(self):
-        """Addresses of the workers that are there and their threads; waits for the first."""
+    def _workers(self, check=lambda: None):
+        """Addresses of the workers that are there and their threads; waits for the first, unless `check` raises."""
         until = time.monotonic() + self.wait
         while True:
             found = self.client.nthreads()
@@ -122,6 +122,7 @@ class DaskEngine:
                     f"the cluster at {self.address} has had no worker for {self.wait:g} seconds: "
                     "start some (`dask worker ADDRESS`), or look at the logs of those that have ended"
                 )
+            check()
             time.sleep(0.1)
 
 

@@ -94,6 +94,12 @@ def add(key, features, kind, piece, first, end, total, named, after=None):
     return key
 
 
+def forget(prefix):
+    """Drop what was being put together for a fit that has failed."""
+    for key in [key for key in _UNDER_WAY if key.startswith(prefix)]:
+        _UNDER_WAY.pop(key, None)
+
+
 def length(piece):
     """Give the number of rows of a piece."""
     return piece.shape[0] if hasattr(piece, "shape") else len(piece)

@@ -163,7 +163,7 @@ pub struct Elsewhere {
     open: Py<PyAny>,
     /// Called when the user will not wait for answers any longer: `post` raises from then on.
     pub give_up: Py<PyAny>,
-    /// First and last block of what is held together.
+    /// First block of what is held together, and the one after its last.
     spans: Vec<(u32, u32)>,
     rows: usize,
     block_rows: usize,
