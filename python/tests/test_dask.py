@@ -351,6 +351,10 @@ def test_what_is_wrong_is_said(engine, rows, tmp_path):
             fit(str(tmp_path / "one.parquet"), target="lable")
         with pytest.raises(ValueError, match="column `label` holds '(no|yes)', which is no number"):
             fit(str(tmp_path / "one.parquet"), y)
+    with pytest.raises(ValueError, match="two labels of `sources` are both written '1'"):
+        clone(FACTORS).set_params(engine=engine).fit(
+            np.abs(X).round(), sources=np.array([1, "1"] * (ROWS // 2), dtype=object)
+        )
     with pytest.raises(TypeError, match="distributed.Client"):
         vg.DaskEngine(3)
     with pytest.raises(ValueError, match="`parts` is 0"):

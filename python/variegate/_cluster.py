@@ -17,7 +17,7 @@ from . import _core, _held
 from ._files import Column, FilePiece, ParquetFiles, feature_names, is_files, no_columns
 from ._inputs import outside
 from ._pieces import Pieces, cut, in_pieces
-from ._sources import distinct
+from ._sources import distinct, names_of
 
 # how often a span may lose its worker while its rows are taken up
 _MOST_LOSSES = 5
@@ -155,7 +155,7 @@ class ClusterRows:
 
     def encode(self, class_weight=None):
         """Give classes and sources their codes, so that the rows can be asked."""
-        self._encoding = self.classes, class_weight, self.labels, self.columns
+        self._encoding = self.classes, class_weight, self.labels, self.sources, self.columns
         self.weighted = self.weighted or class_weight is not None
         list(self._pool.map(self._holder, range(len(self.spans))))
 
@@ -325,7 +325,7 @@ class ClusterRows:
     @property
     def sources(self):
         """Names of the sources."""
-        return None if self.labels is None else [str(label) for label in self.labels]
+        return None if self.labels is None else names_of(self.labels)
 
     def open(self, task):
         """Begin a task with all workers."""

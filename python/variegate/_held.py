@@ -153,8 +153,8 @@ class Holder:
             out["totals"] = totals
         return out
 
-    def encode(self, classes, class_weight, sources, columns):
-        """Hand the rows over to the library, with codes for classes and sources."""
+    def encode(self, classes, class_weight, known, sources, columns):
+        """Hand the rows over to the library, with codes for classes and sources, of which all are known."""
         span = self._span
         y, weights = span.values("y"), span.values("sample_weight")
         if weights is not None:
@@ -170,7 +170,7 @@ class Holder:
             y = laid_out(y.reshape(len(y), -1).astype(np.float64, copy=False))
         labels = span.values("sources")
         if labels is not None:
-            labels = _codes(labels, sources), [str(s) for s in sources]
+            labels = _codes(labels, known), sources
         self._held = span.builder.finish(y, sources=labels, weights=weights, columns=columns, threads=self._threads)
         self._span = None
 

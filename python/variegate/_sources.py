@@ -82,6 +82,15 @@ def as_array(labels):
     return out
 
 
+def names_of(labels):
+    """Names of distinct labels, which must be distinct too: the Rust side knows sources by their names."""
+    written = [str(label) for label in labels]
+    for name in written:
+        if written.count(name) > 1:
+            raise ValueError(f"two labels of `sources` are both written {name!r}: rename one of them")
+    return written
+
+
 def encode(labels, known, rows):
     """Positions and names of the rows' sources, as the Rust side takes them, which knows sources by their names.
 
@@ -98,10 +107,7 @@ def encode(labels, known, rows):
     if len(labels) != rows:
         raise ValueError(f"`sources` has {len(labels)} labels, but there are {rows} rows: give one label a row")
     found = distinct(labels)
-    written = [str(label) for label in found]
-    for name in written:
-        if written.count(name) > 1:
-            raise ValueError(f"two labels of `sources` are both written {name!r}: rename one of them")
+    written = names_of(found)
     places = {str(label): at for at, label in enumerate(known)}
     for name in written:
         places.setdefault(name, len(places))
