@@ -44,6 +44,22 @@ def test_other_fits_leave_a_run_alone(small, two_classes, tmp_path):
         clone(small).set_params(out=tmp_path / "mine").fit(X, y)
 
 
+def test_more_draws_go_on_with_a_run(small, two_classes, tmp_path):
+    X, y = two_classes
+    small.set_params(n_chains=2, n_draws=20)
+    longer = clone(small).set_params(n_draws=50, n_chains=3).fit(X, y)
+    small.set_params(out=tmp_path / "run").fit(X, y)
+    first = small.posterior_["coef"]
+    small.set_params(n_draws=50, n_chains=3).fit(X, y)
+    np.testing.assert_array_equal(small.posterior_["coef"], longer.posterior_["coef"])
+    np.testing.assert_array_equal(small.posterior_["coef"][:2, :20], first)
+    assert load_run(tmp_path / "run").n_draws == 50
+    # fewer are another run, and so is another warm-up
+    for change in ({"n_draws": 30}, {"n_chains": 2}, {"n_draws": 60, "n_warmup": small.n_warmup + 1}):
+        with pytest.raises(FileExistsError, match=f"`{[*change][-1]}` is"):
+            clone(small).set_params(**change).fit(X, y)
+
+
 def test_a_run_opens_as_a_fitted_estimator(small, two_classes, tmp_path):
     X, y = two_classes
     frame = pd.DataFrame(X, columns=["a", "b", "c"])

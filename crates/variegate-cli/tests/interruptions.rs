@@ -145,3 +145,58 @@ fn threads_do_not_change_a_bit() {
         }
     }
 }
+
+/// More draws and chains of a finished run are those of a run that was asked for all of them from the start.
+#[test]
+fn an_extended_run_has_the_bits_of_a_longer_one() {
+    let desk = Desk::new();
+    for (family, options) in [
+        ("logistic", ""),
+        ("softmax", "--inference gibbs --experts 2"),
+        ("experts", "--inference hmc --experts 2"),
+        ("experts", "--inference gibbs --experts 2 --hyper sample"),
+        ("factors", ""),
+        ("factors", "--likelihood gaussian --sampler slice"),
+    ] {
+        let kind = if options.contains("gaussian") { "--likelihood gaussian" } else { "" };
+        desk.good(&format!("simulate {family} --rows 60 --seed 1 -o d.csv --force {kind}"));
+        let columns = columns(families().find(|f| f.name() == family).unwrap());
+        let fit = |out: &str, length: &str| {
+            let words =
+                format!("fit {family} d.csv {columns} --force --out {out} --quiet --seed 5 --warmup 20 --thin 2 {options} {length}");
+            desk.fitted(&words);
+        };
+        fit("whole", "--chains 3 --draws 25");
+        fit("short", "--chains 2 --draws 10");
+        desk.fitted("extend short --draws 16 --quiet");
+        let said = desk.fitted("extend short --draws 25 --chains 3");
+        assert!(said.err.contains("extending short after"), "{}", said.err);
+        assert_same(&kept(&desk.path("whole")), &kept(&desk.path("short")), family);
+        let [whole, short] = ["whole", "short"].map(|run| desk.good(&format!("summary {run} --json")).json());
+        for part in ["settings", "tables", "facts", "converged"] {
+            assert_eq!(whole[part], short[part], "{family}: {part}");
+        }
+        // a stopped run would be resumed under the new plan; a complete one has nothing left to do
+        assert!(desk.fitted("resume short").err.contains("complete"));
+    }
+}
+
+#[test]
+fn what_cannot_be_extended_is_left_alone() {
+    let desk = Desk::new();
+    desk.good("simulate logistic --rows 60 --seed 1 -o d.csv");
+    desk.fitted("fit logistic d.csv --target label --out a --quiet --chains 2 --warmup 20 --draws 10");
+    let before = desk.text("a/manifest.json");
+    desk.bad("extend a", 2, &["10 draws in each of 2 chains", "--draws"]);
+    desk.bad("extend a --draws 10", 2, &["10 draws", "larger"]);
+    desk.bad("extend a --draws 20 --chains 1", 2, &["2 chains"]);
+    desk.bad("extend a --draws 0", 2, &["--draws"]);
+    desk.bad("extend nowhere --draws 20", 1, &["nowhere"]);
+    std::fs::rename(desk.path("d.csv"), desk.path("e.csv")).unwrap();
+    desk.bad("extend a --draws 20", 1, &["d.csv", "--data"]);
+    assert_eq!(desk.text("a/manifest.json"), before);
+    desk.fitted("extend a --draws 20 --data e.csv --quiet");
+    assert_ne!(desk.text("a/manifest.json"), before);
+    desk.fitted("fit softmax e.csv --target label --out b --quiet");
+    desk.bad("extend b --draws 20", 2, &["keeps no draws", "--max-iter"]);
+}

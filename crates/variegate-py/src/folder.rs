@@ -1,12 +1,13 @@
 //! Fits that are kept in a folder (`out`), the same kind of run that the command line writes.
 //!
 //! A folder that holds the same fit already (same family, settings, plan and data) is gone on with, so that calling `fit` again after
-//! an interrupt resumes it, and a finished one is read. Any other run there is left alone, with an error.
+//! an interrupt resumes it, and a finished one is read. One that differs in having fewer draws or chains is gone on with too. Any other
+//! run there is left alone, with an error.
 
 use std::path::Path;
 use variegate::answer::Posterior;
 use variegate::data::Dataset;
-use variegate::model::{Cluster, Fit, Model, Prepared, RunSettings, family};
+use variegate::model::{Cluster, EXTENDABLE, Fit, Model, Prepared, RunSettings, family};
 use variegate::run::{Observer, Plan, drive};
 use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
 
@@ -81,7 +82,11 @@ pub fn fit_in(
                     path.display()
                 )));
             }
-            RunDir::open(path)?
+            let mut folder = RunDir::open(path)?;
+            if folder.record().plan != *plan {
+                folder.extend(record.model.clone(), *plan)?;
+            }
+            folder
         }
         Err(RunDirError::NotARun { .. }) => RunDir::create(path, &record, false)?,
         Err(error) => return Err(error.into()),
@@ -115,14 +120,15 @@ fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, place: Place<'_
     }
     for (name, value) in &asked.model {
         let there = found.model.get(name).unwrap_or(&serde_json::Value::Null);
-        if there != value {
+        let longer = EXTENDABLE.contains(&name.as_str()) && plan.extends(&Plan { seed: plan.seed, ..found.plan });
+        if there != value && !longer {
             return Some(format!("`{name}` is {there} there and {value} here"));
         }
     }
     if found.plan.seed != plan.seed {
         return Some(format!("its seed is {}, here it is {}", found.plan.seed, plan.seed));
     }
-    if found.plan != *plan {
+    if !plan.extends(&found.plan) {
         return Some("it is planned otherwise, for example in its `block_rows`".into());
     }
     (!place.is_of(&found.data, &asked.data)).then(|| "of other data".into())

@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod completions;
 mod demo;
+mod extend;
 mod fit;
 mod models;
 pub mod predict;
@@ -42,6 +43,7 @@ pub fn root() -> Command {
         .subcommands([
             fit::command(),
             resume::command(),
+            extend::command(),
             predict::command(),
             transform::command(),
             score::command(),
@@ -61,6 +63,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     match matches.subcommand() {
         Some(("fit", m)) => fit::run(m),
         Some(("resume", m)) => resume::run(m),
+        Some(("extend", m)) => extend::run(m),
         Some(("predict", m)) => predict::run(m),
         Some(("transform", m)) => transform::run(m),
         Some(("score", m)) => score::run(m),

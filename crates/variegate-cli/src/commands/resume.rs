@@ -22,15 +22,10 @@ Examples:
   variegate resume runs/a --data moved/train.csv --threads 4";
 
 pub fn command() -> Command {
-    let data = Arg::new("data")
-        .long("data")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .help("Where the data are now, if they were moved [default: where they were]");
     Command::new("resume")
         .about("Go on with a run that was stopped or killed")
         .arg(summary::run_argument())
-        .arg(data)
+        .arg(data_argument())
         .args(options::pace())
         .args([options::json(), options::quiet()])
         .after_help(EXAMPLES)
@@ -39,7 +34,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let folder = summary::run_of(matches);
     let (json, quiet) = (options::flag(matches, "json"), options::flag(matches, "quiet"));
-    let mut run = RunDir::open(&folder)?;
+    let run = RunDir::open(&folder)?;
     if run.status().complete {
         if !quiet {
             eprintln!("{} is complete: there is nothing left to do. Its results:", folder.display());
@@ -47,8 +42,22 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         let done = fit::finish(run, TrainingEnd { ending: Ending::Complete, seconds: 0.0 }, Vec::new())?;
         return fit::report(&done, json, quiet);
     }
-    let fit = training::reopen(&run)?;
-    let reference = run.record().data.clone();
+    let data = read_again(&run, matches)?;
+    go_on(run, &data, matches, "resuming")
+}
+
+/// The option that says where data are now.
+pub fn data_argument() -> Arg {
+    Arg::new("data")
+        .long("data")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help("Where the data are now, if they were moved [default: where they were]")
+}
+
+/// The data of a run, read again and compared.
+pub fn read_again(run: &RunDir, matches: &ArgMatches) -> Result<Dataset<'static>> {
+    let reference = &run.record().data;
     let moved = matches.get_one::<PathBuf>("data");
     let Some(path) = moved.or(reference.path.as_ref()).cloned() else {
         bail!("this run was fitted to data in memory: save the same data to a file and give it with --data FILE");
@@ -59,14 +68,21 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         bail!("`{}`, which this run was fitted to, is not there any more: give its new place with --data FILE", path.display());
     }
     let (data, _) = files::read_training(&path, &reader)?;
-    compare(&data, &path, &reference, moved.is_some())?;
+    compare(&data, &path, reference, moved.is_some())?;
+    Ok(data)
+}
+
+/// Goes on with a run to the end of its plan, and says what was found.
+pub fn go_on(mut run: RunDir, data: &Dataset<'_>, matches: &ArgMatches, doing: &str) -> Result<Exit> {
+    let (json, quiet) = (options::flag(matches, "json"), options::flag(matches, "quiet"));
+    let fit = training::reopen(&run)?;
     if run.record().machine != Machine::here() {
         say(Tone::Warning, "this is another kind of CPU than the one that began this run: the last bits of further draws may differ");
     }
     if !quiet {
-        eprintln!("resuming {} after {}", folder.display(), summary::progress(&run));
+        eprintln!("{doing} {} after {}", run.path().display(), summary::progress(&run));
     }
-    let end = training::train(&mut run, &fit, &data, options::pace_of(matches), quiet)?;
+    let end = training::train(&mut run, &fit, data, options::pace_of(matches), quiet)?;
     fit::report(&fit::finish(run, end, Vec::new())?, json, quiet)
 }
 

@@ -152,14 +152,14 @@ impl RunDir {
     }
 
     /// The manifest that the next commit begins with.
-    fn next(&self) -> Result<Manifest> {
+    pub(super) fn next(&self) -> Result<Manifest> {
         if self.lock.is_none() {
             return Err(self.unlike("the run was opened for reading only".into()));
         }
         Ok(Manifest { commits: self.manifest.commits + 1, ..self.manifest.clone() })
     }
 
-    fn unlike(&self, detail: String) -> RunDirError {
+    pub(super) fn unlike(&self, detail: String) -> RunDirError {
         RunDirError::Unlike { path: self.path.clone(), detail }
     }
 

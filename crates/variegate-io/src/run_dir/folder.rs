@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
+use variegate::run::Plan;
 
 use super::commit::Folding;
 use super::disk::{self, Disk, Stamp, staged};
@@ -70,6 +71,29 @@ impl RunDir {
         run.settle()?;
         run.sweep_out();
         Ok(run)
+    }
+
+    /// Plans a run anew, for more draws or chains; nothing that is kept changes. Chains that had come to the end of the old plan go on
+    /// when the run is driven again. A crash leaves the old plan or the new one.
+    pub fn extend(&mut self, model: serde_json::Map<String, serde_json::Value>, plan: Plan) -> Result<()> {
+        let mut next = self.next()?;
+        if !plan.extends(&next.run.plan) {
+            return Err(self.unlike("the run cannot go on under another plan than its own with more draws or chains".into()));
+        }
+        next.run.model = model;
+        next.run.plan = plan;
+        for chain in &mut next.chains {
+            chain.finished &= chain.sweeps >= plan.schedule.sweeps();
+        }
+        let text = next.run.settings_toml().map_err(|e| unwritable(&self.path, SETTINGS, &e))?;
+        // staged and then published, as at the beginning of a run
+        let stamp = self.disk.stage(&self.path.join(SETTINGS), |out| out.write_all(text.as_bytes()))?;
+        self.disk.sync_folder(&self.path)?;
+        let place = next.files.iter_mut().find(|f| f.name == SETTINGS);
+        let named = place.ok_or_else(|| RunDirError::damaged(&self.path.join(MANIFEST), "it names no settings"))?;
+        *named = entry(SETTINGS, stamp);
+        self.publish(next)?;
+        self.settle()
     }
 
     /// Opens a run to look at it. Nothing is changed; another process may go on writing it.

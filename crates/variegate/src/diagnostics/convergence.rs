@@ -9,6 +9,10 @@ pub const R_HAT_LIMIT: f64 = 1.01;
 /// Effective sample size that each chain should bring (400 for the usual four).
 pub const ESS_PER_CHAIN: f64 = 100.0;
 
+/// How a fit is gone on with, whichever diagnostic asks for it.
+const MORE_DRAWS: &str = "To get more draws, go on with this fit: `variegate extend RUN --draws N`, or in Python `fit` again with a larger \
+                          `n_draws` and the same `out`.";
+
 /// Whether the chains can be trusted, and why not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
@@ -77,6 +81,8 @@ pub fn convergence<'a>(quantities: impl IntoIterator<Item = (&'a str, &'a Summar
     let converged = sentences.is_empty();
     if converged {
         sentences.push(summing_up(&finite, n_chains));
+    } else if !finite.is_empty() {
+        sentences.push(MORE_DRAWS.into());
     }
     Convergence { converged, sentences }
 }

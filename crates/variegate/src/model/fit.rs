@@ -84,6 +84,10 @@ impl Fit {
     }
 }
 
+/// Settings that say how long a sampler runs: of a run that is kept they may be raised, and it goes on to the same draws as one that
+/// had them from the start.
+pub const EXTENDABLE: [&str; 2] = ["n_draws", "n_chains"];
+
 /// What a run needs to know beside model and data.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]

@@ -35,7 +35,7 @@ mod settings;
 pub mod softmax;
 
 pub use elsewhere::{Cluster, Task, fit_on};
-pub use fit::{Fit, Fitted, Prepared, RunSettings, fit};
+pub use fit::{EXTENDABLE, Fit, Fitted, Prepared, RunSettings, fit};
 pub use settings::{
     Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, refuse_meaningless, resolve, resolve_from,
 };

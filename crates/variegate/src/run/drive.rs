@@ -84,6 +84,20 @@ pub struct Plan {
     pub block_rows: usize,
 }
 
+impl Plan {
+    /// Whether a run that goes on under this plan from where `earlier` ended gives what this plan gives from the start: the same chains
+    /// and draws, or more of them.
+    pub fn extends(&self, earlier: &Self) -> bool {
+        let longer = match (self.schedule, earlier.schedule) {
+            (Schedule::Sample { warm_up, draws, thin }, Schedule::Sample { warm_up: before, draws: fewer, thin: thinned }) => {
+                (warm_up, thin) == (before, thinned) && draws >= fewer
+            }
+            _ => false,
+        };
+        self == earlier || longer && self.chains >= earlier.chains && (self.seed, self.block_rows) == (earlier.seed, earlier.block_rows)
+    }
+}
+
 /// What decides only how fast a run is and how much a crash may lose.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {

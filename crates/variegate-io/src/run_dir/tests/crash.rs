@@ -107,6 +107,60 @@ fn dying_while_a_run_is_replaced_leaves_the_old_one_or_the_new_one() {
     }
 }
 
+/// An extension changes the plan and nothing else, and dying in the middle of it leaves the old plan or the new one.
+#[test]
+fn dying_while_a_run_is_extended_leaves_the_old_plan_or_the_new_one() {
+    let longer = Plan { chains: 3, schedule: Schedule::Sample { warm_up: 2, draws: 14, thin: 1 }, ..plan() };
+    let model = json!({"prior_scale": 0.1, "n_draws": 14}).as_object().unwrap().clone();
+    for death in DEATHS {
+        let (mut old_found, mut new_found) = (0, 0);
+        for point in 0.. {
+            let folder = scratch();
+            drop(finished(folder.path(), TOY));
+            let fuse = Fuse::new(point, death);
+            let extended = RunDir::open_with(folder.path(), with_fuse(&fuse)).and_then(|mut run| run.extend(model.clone(), longer));
+            if !fuse.blown() {
+                extended.unwrap();
+            }
+            let found = RunDir::read(folder.path()).unwrap();
+            if found.record().plan == plan() {
+                TOY.assert_complete(&found);
+                old_found += 1;
+            } else {
+                assert_eq!((found.record().plan, &found.record().model), (longer, &model));
+                let status = found.status();
+                assert_eq!(
+                    status.chains.iter().map(|c| (c.sweeps, c.total, c.finished)).collect::<Vec<_>>(),
+                    [(12, 16, false), (12, 16, false), (0, 16, false)]
+                );
+                new_found += 1;
+            }
+            let run = RunDir::open(folder.path()).unwrap();
+            assert_tidy(folder.path(), &run);
+            assert_eq!(fs::read_to_string(folder.path().join(SETTINGS)).unwrap(), run.record().settings_toml().unwrap());
+            if !fuse.blown() {
+                break;
+            }
+        }
+        assert!(old_found > 2 && new_found > 1, "{old_found} {new_found}");
+    }
+}
+
+#[test]
+fn another_plan_is_no_extension() {
+    let folder = scratch();
+    let mut run = finished(folder.path(), TOY);
+    let sample = |warm_up, draws, thin| Schedule::Sample { warm_up, draws, thin };
+    for schedule in [sample(2, 9, 1), sample(3, 14, 1), sample(2, 14, 2), Schedule::Ascend { max_sweeps: 100 }] {
+        let refused = run.extend(record().model, Plan { schedule, ..plan() });
+        assert!(matches!(refused, Err(RunDirError::Unlike { .. })), "{schedule:?}");
+    }
+    for other in [Plan { seed: 6, ..plan() }, Plan { chains: 1, ..plan() }, Plan { block_rows: 8, ..plan() }] {
+        assert!(run.extend(record().model, other).is_err(), "{other:?}");
+    }
+    TOY.assert_complete(&run);
+}
+
 #[test]
 fn a_full_disk_leaves_the_last_commit_and_says_what_to_do() {
     for point in 0..75 {
