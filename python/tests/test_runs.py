@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 import variegate as vg
 from variegate import load_run
+from variegate._labels import restored
 
 
 def test_a_kept_fit_equals_one_in_memory(small, two_classes, tmp_path):
@@ -44,9 +45,9 @@ def test_other_fits_leave_a_run_alone(small, two_classes, tmp_path):
         clone(small).set_params(out=tmp_path / "mine").fit(X, y)
 
 
-def test_more_draws_go_on_with_a_run(small, two_classes, tmp_path):
+def test_more_draws_go_on_with_a_run(two_classes, tmp_path):
     X, y = two_classes
-    small.set_params(n_chains=2, n_draws=20)
+    small = vg.BayesianLogisticRegression(n_chains=2, n_warmup=10, n_draws=20, random_state=1)
     longer = clone(small).set_params(n_draws=50, n_chains=3).fit(X, y)
     small.set_params(out=tmp_path / "run").fit(X, y)
     first = small.posterior_["coef"]
@@ -72,6 +73,39 @@ def test_a_run_opens_as_a_fitted_estimator(small, two_classes, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(frame), small.predict_proba(frame))
     assert list(loaded.feature_names_in_) == ["a", "b", "c"]
     assert str(loaded.summary()) == str(small.summary())
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([3, 7]),
+        np.array([-1.0, 2.0], dtype=np.float32),
+        np.array([False, True]),
+        np.array(["3", "7"]),
+    ],
+    ids=lambda labels: str(labels.dtype),
+)
+def test_labels_come_back_with_their_type(small, two_classes, tmp_path, labels):
+    X, y = two_classes
+    small.set_params(out=tmp_path / "run").fit(X, labels[y])
+    loaded = load_run(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.predict(X), small.predict(X))
+    assert loaded.classes_.dtype.kind == labels.dtype.kind
+    assert loaded.score(X, labels[y]) == small.score(X, labels[y]) > 0.5
+
+
+def test_labels_of_a_file_are_numbers_if_they_are_written_so():
+    for names, expected in [
+        (["-1", "1"], [-1, 1]),
+        (["1.0", "2.5"], [1.0, 2.5]),
+        (["1", "a"], ["1", "a"]),
+        (["007", "1"], ["007", "1"]),
+        (["nan", "1.0"], ["nan", "1.0"]),
+        (["True", "False"], ["True", "False"]),
+    ]:
+        found = restored(names, None)
+        assert found.tolist() == expected
+        assert found.dtype.kind == np.array(expected).dtype.kind
 
 
 def test_a_damaged_or_missing_run_is_named(small, two_classes, tmp_path):

@@ -6,14 +6,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from . import _core
 from ._dask import checked_engine, refuse_dask
 from ._files import Column, column, is_files, split_columns
 from ._inputs import count, laid_out, lend, outside, plain, seed_of
+from ._labels import restored, type_of
 from ._posterior import to_arviz
 from ._progress import follow
+from ._rows import validated
 from ._summary import Summary
 
 
@@ -109,6 +111,7 @@ class FamilyEstimator(BaseEstimator):
                 block_rows=self._block_rows(),
                 out=self.out,
                 progress=progress,
+                **self._label_types(),
             )
         return self._finish()
 
@@ -128,8 +131,13 @@ class FamilyEstimator(BaseEstimator):
                 free_seed=self.random_state is None,
                 out=self.out,
                 progress=progress,
+                **self._label_types(),
             )
         return self._finish()
+
+    def _label_types(self):
+        """Give the types of labels that a run is to remember, by name."""
+        return {}
 
     def _engine(self):
         """The engine, or None for threads."""
@@ -148,8 +156,8 @@ class FamilyEstimator(BaseEstimator):
             warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=outside())
         return self
 
-    def _open(self, model):
-        """Take over the fitted model of a run."""
+    def _open(self, model, types):
+        """Take over the fitted model of a run, which remembers the types of classes and sources."""
         self._model = model
         self.n_features_in_ = model.width
         if model.columns:
@@ -163,7 +171,7 @@ class FamilyEstimator(BaseEstimator):
     def _rows(self, X):
         """Rows to say something about, as the model takes them."""
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        return validated(self, X, reset=False)
 
     def summary(self):
         """What was found and how sure it is.
@@ -224,7 +232,7 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         if (engine := self._engine()) is not None:
             return self._fit_on(engine, X, y, column("sample_weight", sample_weight))
         X, y, sample_weight, _, columns = columns_here(X, y, column("sample_weight", sample_weight))
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        X, y = validated(self, X, y, reset=True)
         if columns is not None:
             self.feature_names_in_ = columns
         check_classification_targets(y)
@@ -266,9 +274,12 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         """Weights of rows, those of their classes included."""
         return sample_weight
 
-    def _open(self, model):
-        self.classes_ = np.array(model.classes)
-        super()._open(model)
+    def _label_types(self):
+        return {"class_type": type_of(self.classes_)}
+
+    def _open(self, model, types):
+        self.classes_ = restored(model.classes, types[0])
+        super()._open(model, types)
 
     def _read(self):
         arrays = self._model.arrays()

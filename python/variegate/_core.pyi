@@ -73,6 +73,8 @@ def fit(
     block_rows: int | None = None,
     out: str | PathLike[str] | None = None,
     progress: Callable[[list[_ChainProgress]], object] | None = None,
+    class_type: str | None = None,
+    source_type: str | None = None,
 ) -> FittedModel: ...
 def fit_elsewhere(
     family: str,
@@ -83,10 +85,14 @@ def fit_elsewhere(
     free_seed: bool = False,
     out: str | PathLike[str] | None = None,
     progress: Callable[[list[_ChainProgress]], object] | None = None,
+    class_type: str | None = None,
+    source_type: str | None = None,
 ) -> FittedModel: ...
 def usual_block_rows(columns: int) -> int: ...
 def machine() -> tuple[str, list[str], list[str]]: ...
-def read_run(path: str | PathLike[str]) -> tuple[FittedModel, str, dict[str, Any]]: ...
+def read_run(
+    path: str | PathLike[str],
+) -> tuple[FittedModel, str, dict[str, Any], tuple[str | None, str | None]]: ...
 
 class RowsBuilder:
     def __init__(self) -> None: ...

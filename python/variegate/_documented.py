@@ -54,7 +54,8 @@ _RUN = {
     "out": (
         "str, path or None",
         "Folder that keeps the run while it goes on: draws, traces and states, as the command line writes them. A fit "
-        "that was stopped goes on there if it is called again with the same data and settings; a finished one is read.",
+        "that was stopped goes on there if it is called again with the same data and settings; a finished one is read, "
+        "or goes on if `n_draws` or `n_chains` is larger now.",
     ),
     "progress": (
         'bool or "auto"',

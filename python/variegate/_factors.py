@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ._base import FamilyEstimator, columns_here
 from ._documented import documented
 from ._files import column
 from ._inputs import count, lend, seed_of
+from ._labels import restored, type_of
 from ._posterior import Posterior, log_joint_trace
+from ._rows import validated
 from ._sources import as_array, distinct, encode, is_several, stack
 
 
@@ -189,21 +191,22 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         return self._fit(X, None, None, list(getattr(self, "feature_names_in_", [])), given)
 
     def _validated(self, X, reset):
-        return validate_data(
+        return validated(
             self,
             X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            order="C",
             reset=reset,
-            ensure_all_finite="allow-nan" if self.missing is True else True,
+            missing=self.missing is True,
+            advice=", let the model draw them with `missing=True`" if self.likelihood == "gaussian" else "",
             # nothing is left of one row when its mean is taken off
             ensure_min_samples=2 if reset and self.likelihood == "gaussian" and self.center is True else 1,
         )
 
-    def _open(self, model):
-        self._labels = None
-        super()._open(model)
+    def _label_types(self):
+        return {} if self._labels is None else {"source_type": type_of(self._labels)}
+
+    def _open(self, model, types):
+        self._labels = restored(model.sources, types[1]).tolist()
+        super()._open(model, types)
 
     def _read(self):
         arrays = self._model.arrays()

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from ._base import columns_here, one_target
 from ._documented import documented
 from ._files import column
 from ._inputs import laid_out, lend, plain
+from ._rows import validated
 from ._trees import TreeEstimator
 
 _ANY_NUMBER = "auto:5"
@@ -171,9 +172,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
                 self._flat = rows.outcomes == ()
                 return self._fit_elsewhere(rows)
         X, y, sample_weight, _, columns = columns_here(X, y, column("sample_weight", sample_weight))
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", y_numeric=True, multi_output=True
-        )
+        X, y = validated(self, X, y, reset=True, y_numeric=True, multi_output=True)
         if columns is not None:
             self.feature_names_in_ = columns
         if sample_weight is not None:
@@ -186,9 +185,9 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
     def _matrix(y):
         return laid_out(y.reshape(len(y), -1).astype(np.float64, copy=False))
 
-    def _open(self, model):
+    def _open(self, model, types):
         self._flat = model.outputs == 1
-        super()._open(model)
+        super()._open(model, types)
 
     def _read(self):
         arrays = super()._read()

@@ -30,12 +30,13 @@ def load_run(path):
     Returns
     -------
     estimator
-        A fitted estimator, ready to predict. A run keeps the names of its classes and sources, so `classes_` and
-        `sources_` are strings. A transformer that was given as `input_map` is not part of a run: apply it to the rows
+        A fitted estimator, ready to predict. `classes_` and `sources_` have the types they had at the fit: integers,
+        floats, booleans or strings. In a run that the command line made of a file they are numbers if all of them are
+        written like numbers. A transformer that was given as `input_map` is not part of a run: apply it to the rows
         first.
     """
-    model, family, settings = _core.read_run(path)
+    model, family, settings, types = _core.read_run(path)
     [kind, *_] = [e for e in _ESTIMATORS if e._family == family and e._opens(settings)]
     estimator = kind(**kind._from_settings(settings), random_state=model.seed)
-    estimator._open(model)
+    estimator._open(model, types)
     return estimator

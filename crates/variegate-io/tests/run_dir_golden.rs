@@ -32,6 +32,8 @@ fn record() -> RunRecord {
         created_at: "2025-01-02T03:04:05Z".into(),
         variegate_version: "0.1.0".into(),
         machine: Machine { architecture: "x86_64".into(), instruction_sets: vec!["avx2".into()], caches: vec!["L1 Data 48K".into()] },
+        class_type: None,
+        source_type: None,
         schema: b"opaque schema".to_vec(),
     }
 }

@@ -14,7 +14,7 @@ use crate::cluster::{Elsewhere, PythonCluster};
 use crate::error::raise;
 use crate::features::{Features, Outcomes, Sources, classes};
 use crate::fitted::{FittedModel, Trace, trace_of};
-use crate::folder::{self, FolderError, Place};
+use crate::folder::{self, FolderError, LabelTypes, Place};
 use crate::settings::{from_python, settings_to_python};
 use crate::watch::Watch;
 
@@ -32,10 +32,11 @@ pub struct FitResult {
 /// of positions (uint32) and names of classes, or a float64 matrix of real outcomes, as the settings ask, or None for a model of the rows
 /// alone; `sources` a tuple of positions and names of the rows' sources. The interpreter is released during the fit; `progress` is called
 /// a few times a second with a list of (chain, sweeps, total, warm_up, finished, objective, components). With `out` the run is kept in that folder, and gone on with if
-/// it is there already; `free_seed` lets it keep its own seed then.
+/// it is there already; `free_seed` lets it keep its own seed then, and `class_type` and `source_type` (integer, real, boolean, text) say what
+/// the run remembers labels as.
 #[pyfunction]
 #[pyo3(signature = (family, settings, x, y=None, *, sources=None, weights=None, columns=Vec::new(), seed=0, free_seed=false, threads=0,
-                    block_rows=None, out=None, progress=None))]
+                    block_rows=None, out=None, progress=None, class_type=None, source_type=None))]
 pub fn fit(
     py: Python<'_>,
     family: &str,
@@ -51,6 +52,8 @@ pub fn fit(
     block_rows: Option<usize>,
     out: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    class_type: Option<&str>,
+    source_type: Option<&str>,
 ) -> PyResult<FittedModel> {
     let given = from_python(settings)?;
     let model = model::family(family).and_then(|f| f.configure(&given)).map_err(raise)?;
@@ -62,14 +65,15 @@ pub fn fit(
         weights: weights.map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?,
     };
     let run = RunSettings::default().seed(seed).threads(threads).block_rows(block_rows);
+    let labels = LabelTypes::named(class_type, source_type);
     let mut watch = Watch::new(progress);
-    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Here(&data), &run, free_seed, &mut watch));
+    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Here(&data), &run, free_seed, labels, &mut watch));
     ended(py, result, watch, out.as_deref())
 }
 
 /// The same for rows that are elsewhere: `rows` says where, of what kind they are and how they are cut; see `variegate._dask`.
 #[pyfunction]
-#[pyo3(signature = (family, settings, rows, *, seed=0, free_seed=false, out=None, progress=None))]
+#[pyo3(signature = (family, settings, rows, *, seed=0, free_seed=false, out=None, progress=None, class_type=None, source_type=None))]
 pub fn fit_elsewhere(
     py: Python<'_>,
     family: &str,
@@ -79,13 +83,16 @@ pub fn fit_elsewhere(
     free_seed: bool,
     out: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    class_type: Option<&str>,
+    source_type: Option<&str>,
 ) -> PyResult<FittedModel> {
     let given = from_python(settings)?;
     let model = model::family(family).and_then(|f| f.configure(&given)).map_err(raise)?;
+    let labels = LabelTypes::named(class_type, source_type);
     let mut watch = Watch::new(progress).giving_up(rows.give_up.clone_ref(py));
     let cluster = PythonCluster::new(rows)?;
     let run = RunSettings::default().seed(seed);
-    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Elsewhere(&cluster), &run, free_seed, &mut watch));
+    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Elsewhere(&cluster), &run, free_seed, labels, &mut watch));
     // what Python raised says more than that something was raised
     match (result, cluster.exception()) {
         (Err(_), Some(exception)) if !watch.interrupted() => Err(exception),
@@ -100,10 +107,11 @@ fn fit_to(
     place: Place<'_>,
     run: &RunSettings,
     free_seed: bool,
+    labels: LabelTypes,
     observer: &mut dyn Observer,
 ) -> std::result::Result<FitResult, FolderError> {
     if let Some(path) = out {
-        return folder::fit_in(path, model, place, run, free_seed, observer);
+        return folder::fit_in(path, model, place, run, free_seed, labels, observer);
     }
     let fitted = match place {
         Place::Here(data) => model::fit(model, data, run, observer)?,
@@ -132,10 +140,15 @@ fn ended(py: Python<'_>, result: std::result::Result<FitResult, FolderError>, wa
     }
 }
 
-/// The fitted model of a run directory, its family, and the settings it was fitted with.
+/// The fitted model of a run directory, its family, the settings it was fitted with, and the types of classes and sources, where it knows
+/// them.
 #[pyfunction]
-pub fn read_run<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(FittedModel, String, Bound<'py, PyDict>)> {
+pub fn read_run<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+) -> PyResult<(FittedModel, String, Bound<'py, PyDict>, (Option<&'static str>, Option<&'static str>))> {
     let (record, result) = py.detach(|| folder::read(&path)).map_err(raise)?;
     let settings = settings_to_python(py, &record.model)?;
-    Ok((FittedModel::new(result), record.family, settings))
+    let types = (record.class_type.map(|t| t.name()), record.source_type.map(|t| t.name()));
+    Ok((FittedModel::new(result), record.family, settings, types))
 }

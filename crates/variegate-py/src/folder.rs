@@ -9,7 +9,7 @@ use variegate::answer::Posterior;
 use variegate::data::Dataset;
 use variegate::model::{Cluster, EXTENDABLE, Fit, Model, Prepared, RunSettings, family};
 use variegate::run::{Observer, Plan, drive};
-use variegate_io::run_dir::{DataReference, RunDir, RunDirError, RunRecord};
+use variegate_io::run_dir::{DataReference, LabelType, RunDir, RunDirError, RunRecord};
 
 use crate::fit::FitResult;
 use crate::fitted::trace_of;
@@ -25,6 +25,20 @@ pub enum FolderError {
 impl<E: Into<variegate::Error>> From<E> for FolderError {
     fn from(error: E) -> Self {
         Self::Other(error.into())
+    }
+}
+
+/// What labels are in Python.
+#[derive(Clone, Copy)]
+pub struct LabelTypes {
+    pub classes: Option<LabelType>,
+    pub sources: Option<LabelType>,
+}
+
+impl LabelTypes {
+    /// Types by their names; a name that is not known is none.
+    pub fn named(classes: Option<&str>, sources: Option<&str>) -> Self {
+        Self { classes: classes.and_then(LabelType::from_name), sources: sources.and_then(LabelType::from_name) }
     }
 }
 
@@ -61,6 +75,7 @@ pub fn fit_in(
     place: Place<'_>,
     run: &RunSettings,
     free_seed: bool,
+    labels: LabelTypes,
     observer: &mut dyn Observer,
 ) -> std::result::Result<FitResult, FolderError> {
     let mut prepared = match place {
@@ -70,7 +85,8 @@ pub fn fit_in(
     let Prepared { fit, plan, fingerprint } = &mut prepared;
     let (rows, columns) = place.size();
     let reference = DataReference { rows: rows as u64, columns: columns as u64, ..DataReference::of(*fingerprint) };
-    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), *plan, reference, fit.schema().to_vec());
+    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), *plan, reference, fit.schema().to_vec())
+        .with_labels(labels.classes, labels.sources);
     let mut folder = match RunDir::read(path) {
         Ok(found) => {
             if free_seed {

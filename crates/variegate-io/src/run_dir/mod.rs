@@ -31,7 +31,7 @@ mod tests;
 
 pub use error::{Result, RunDirError};
 pub use manifest::RUN_FORMAT_VERSION;
-pub use record::{DataReference, Machine, RunRecord};
+pub use record::{DataReference, LabelType, Machine, RunRecord};
 
 use std::fs::File;
 use std::io::Read;

@@ -28,6 +28,12 @@ pub struct RunRecord {
     pub variegate_version: String,
     /// Kind of CPU: results are equal to the bit only on the same kind.
     pub machine: Machine,
+    /// What classes are in the program that wrote the run; nothing where they were text in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_type: Option<LabelType>,
+    /// The same of sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_type: Option<LabelType>,
     /// Sealed description of columns and classes; kept in a file of its own.
     #[serde(skip)]
     pub schema: Vec<u8>,
@@ -45,8 +51,15 @@ impl RunRecord {
             created_at: utc(SystemTime::now()),
             variegate_version: env!("CARGO_PKG_VERSION").into(),
             machine: Machine::here(),
+            class_type: None,
+            source_type: None,
             schema,
         }
+    }
+
+    /// The same, of labels that have a type.
+    pub fn with_labels(self, class_type: Option<LabelType>, source_type: Option<LabelType>) -> Self {
+        Self { class_type, source_type, ..self }
     }
 
     /// The text of `settings.toml`.
@@ -105,6 +118,35 @@ fn to_toml(value: &Value) -> Option<toml::Value> {
         Value::Array(a) => toml::Value::Array(a.iter().filter_map(to_toml).collect()),
         Value::Object(o) => toml::Value::Table(o.iter().filter_map(|(k, v)| Some((k.clone(), to_toml(v)?))).collect()),
     })
+}
+
+/// What labels are. A run names them by texts; this says what to make of those.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabelType {
+    /// Whole numbers.
+    Integer,
+    /// Real numbers.
+    Real,
+    /// True and false.
+    Boolean,
+    /// Anything else.
+    Text,
+}
+
+impl LabelType {
+    const ALL: [(Self, &'static str); 4] =
+        [(Self::Integer, "integer"), (Self::Real, "real"), (Self::Boolean, "boolean"), (Self::Text, "text")];
+
+    /// Its name, as the manifest writes it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|t| t.0 == self).map_or("text", |t| t.1)
+    }
+
+    /// The type of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|t| t.1 == name).map(|t| t.0)
+    }
 }
 
 /// Which data a run was fitted to.
