@@ -1,4 +1,4 @@
-"""Do experts that keep apart see rare patterns better? Recall at 10 % false positives, with and without diversity.
+"""Do diverse experts see rare patterns better? Recall at 10 % false positives, with and without diversity.
 
     cargo build --release -p variegate-cli
     python bench/patterns.py make DIR                 # generated rows: nine clusters, sizes by a power law

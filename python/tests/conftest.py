@@ -16,7 +16,7 @@ from variegate import (
     SoftmaxClassifier,
 )
 
-# small enough that a fit takes milliseconds; test_experts.py has experts that keep apart
+# small enough that a fit takes milliseconds; test_experts.py has diverse experts
 FEW = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
 SMALL = [
     BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1),

@@ -1,4 +1,4 @@
-"""Mixtures of experts that keep apart."""
+"""Mixtures of diverse experts."""
 
 import pickle
 import warnings

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import variegate as vg
 
@@ -47,6 +49,19 @@ def test_the_place_of_a_value_that_is_no_number_is_named(model, asked, frame):
             like = frame if hasattr(X, "columns") else frame.to_numpy()
             with pytest.raises(ValueError, match=words):
                 model.fit(like, y).predict(X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_a_fit_that_fails_leaves_nothing_to_ask(model, frame):
+    y = np.arange(30) % 2
+    model = clone(model).fit(frame, y)
+    block_rows = model.block_rows
+    with pytest.raises(ValueError, match="block_rows"):
+        model.set_params(block_rows=0).fit(frame[["age"]], y)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        model.predict(frame)
+    model.set_params(block_rows=block_rows).fit(frame, y).predict(frame)
 
 
 def test_several_gaps_are_counted(frame):

@@ -17,7 +17,7 @@ SAMPLED = "draws agree in distribution with those of repeated or removed rows, n
 # twice as often as one of weight 2. The objective is the same (test_trees.py shows it), not the way to a maximum.
 STARTS = "starts are made of rows, so repeated rows may lead to another local optimum of the same objective"
 
-# ways of fitting experts that keep apart
+# ways of fitting diverse experts
 OTHERS = [
     MixtureOfExpertsClassifier(experts=2, n_chains=2, n_warmup=20, n_draws=30, random_state=1),
     MixtureOfExpertsClassifier(experts=2, inference="map", n_init=2, random_state=1),

@@ -68,7 +68,7 @@ def test_weights_are_repeated_rows(iris):
     np.testing.assert_allclose(without.coef_, SoftmaxClassifier().fit(X[y != 1], y[y != 1]).coef_, rtol=1e-6)
 
 
-def test_says_in_words_that_it_has_not_arrived(iris):
+def test_says_that_it_has_not_converged(iris):
     with pytest.warns(ConvergenceWarning, match="raise `max_iter`"):
         SoftmaxClassifier(max_iter=2, tol=1e-12).fit(*iris)
 

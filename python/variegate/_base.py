@@ -135,6 +135,13 @@ class FamilyEstimator(BaseEstimator):
             )
         return self._finish()
 
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_model")
+
+    def _forget(self):
+        """Forget an earlier fit, so that one that fails leaves no mixture of both."""
+        vars(self).pop("_model", None)
+
     def _label_types(self):
         """Give the types of labels that a run is to remember, by name."""
         return {}
@@ -228,6 +235,7 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         self : object
             The fitted estimator.
         """
+        self._forget()
         y = one_target(y, target)
         if (engine := self._engine()) is not None:
             return self._fit_on(engine, X, y, column("sample_weight", sample_weight))

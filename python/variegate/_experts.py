@@ -59,7 +59,7 @@ class _ExpertsClassifier(ComponentClassifier):
 
 @documented
 class MixtureOfExpertsClassifier(_ExpertsClassifier):
-    """Mixture of experts that keep apart: a softmax gate chooses between linear classifiers, each for its own region.
+    """Mixture of diverse experts: a softmax gate chooses between linear classifiers, each for its own region.
 
     The gate gives each expert a probability in the columns x, and each expert its own class probabilities; which expert
     a row belongs to is not observed. The prior keeps the directions of the experts' weights apart from one another, so
@@ -326,7 +326,7 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
 
     See Also
     --------
-    MixtureOfExpertsClassifier : One gate over experts that keep apart, with exact draws.
+    MixtureOfExpertsClassifier : One gate over diverse experts, with exact draws.
 
     Notes
     -----

@@ -168,6 +168,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         self : object
             The fitted estimator.
         """
+        self._forget()
         if (engine := self._engine()) is not None:
             if is_several(X):
                 raise ValueError("with an `engine`, rows of several sources are one table: put them under one another")
@@ -231,7 +232,8 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         return lend(X), None if sources is None else encode(sources, self.sources_.tolist(), X.shape[0])
 
     def _coordinates(self, X, sources):
-        return self._model.transform(*self._asked(X, sources))[1]
+        rows, given = self._asked(X, sources)
+        return self._model.transform(rows, given)[1]
 
     def transform(self, X, sources=None):
         """Coordinates of rows in the space of factors.

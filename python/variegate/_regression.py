@@ -162,6 +162,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         self : object
             The fitted estimator.
         """
+        self._forget()
         y = one_target(y, target)
         if (engine := self._engine()) is not None:
             if y is None:

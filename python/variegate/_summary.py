@@ -15,7 +15,7 @@ class Summary:
     rows : dict of str to list of float
         The main table, one entry a quantity: the numbers under `columns`.
     converged : bool
-        Whether the fit can be trusted to have arrived; the reason is in `notes`.
+        Whether the fit has converged; the reason is in `notes`.
     notes : list of str
         What to know and what to do.
     """

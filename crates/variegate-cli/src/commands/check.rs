@@ -62,7 +62,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 fn shown(report: &CheckReport) -> String {
     let verdict = if report.passed { "passed" } else { "FAILED" };
     let chance = match report.false_alarm_rate {
-        0.0 => "nothing left to chance".to_string(),
+        0.0 => "deterministic".to_string(),
         rate => format!("false-alarm rate {rate}"),
     };
     let head = format!("{} of {}: {verdict} ({} replicates, {chance})", report.check, report.subject, report.replicates);

@@ -116,7 +116,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     output::to_stdout(&text)?;
     if !quiet && !left_out.is_empty() {
-        eprintln!("\n{}", tables::wrap(&format!("Left out for want of room (--json has all): {}", left_out.join(", ")), 80, ""));
+        eprintln!("\n{}", tables::wrap(&format!("Columns omitted to fit the terminal (--json has all): {}", left_out.join(", ")), 80, ""));
     }
     Ok(Exit::Success)
 }

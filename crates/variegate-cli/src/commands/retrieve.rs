@@ -50,7 +50,7 @@ pub fn command() -> Command {
                 .default_value("100")
                 .help("Rows to find for each query, or `all`; precision is told of these"),
             option("label", "COLUMN", "Column that says which rows are relevant: those that share it; FILE:COLUMN for queries alone"),
-            option("among-label", "COLUMN", "The same of the rows that are searched, where it is another [default: --label]"),
+            option("among-label", "COLUMN", "The same for the rows that are searched, if different [default: --label]"),
             files::sources(),
             option("among-sources", "COLUMN", "The same of the rows that are searched [default: that of the fit]"),
         ])

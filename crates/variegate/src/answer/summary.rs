@@ -11,7 +11,7 @@ pub struct Summary {
     pub facts: Vec<Fact>,
     /// Tables; the first is the main one.
     pub tables: Vec<SummaryTable>,
-    /// Whether the fit can be trusted to have arrived; the reason is in `notes`.
+    /// Whether the fit has converged; the reason is in `notes`.
     pub converged: bool,
     /// What to know and what to do.
     pub notes: Vec<String>,

@@ -130,7 +130,7 @@ pub struct Report {
     pub objective: f64,
     /// Number of components in use.
     pub components: u32,
-    /// An ascent method has arrived; samplers never say so.
+    /// An ascent method has converged; samplers never say so.
     pub converged: bool,
     /// Named figures of the sweep, for the trace: acceptance, step size, energy…
     pub extras: Vec<(String, f64)>,

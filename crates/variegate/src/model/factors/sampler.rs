@@ -55,7 +55,7 @@ pub struct Sampler<L> {
     pub split_merge: usize,
     /// How many rows of an atom, on average, a split or merge deals one after the other; the others follow together.
     pub core: usize,
-    /// How many rows on average may bear or lose an atom of their own in a sweep.
+    /// How many rows on average propose births or deaths of atoms in a sweep.
     pub birth_rows: f64,
     /// No births beyond so many atoms.
     pub most_atoms: usize,

@@ -50,7 +50,7 @@ settings! {
         missing: bool = false, in switch();
         /// Attempts to split or merge factors in a sweep; nothing takes 20 for counts, 60 for real numbers.
         split_merge: Option<u64> = None, in whole_or_nothing(0, 100_000), read by Check;
-        /// Rows that may bear or lose a factor of their own in a sweep, on average (parallel); nothing takes 60 for counts, 200 for
+        /// Rows that propose births or deaths of factors in a sweep, on average (parallel); nothing takes 60 for counts, 200 for
         /// real numbers.
         birth_rows: Option<f64> = None, in number_or_nothing(0.0, 1e9), read by Check;
         /// Most factors; nothing takes four times the root of rows times columns, at most 2000.
@@ -66,7 +66,7 @@ impl Settings {
         self.split_merge.unwrap_or(usual) as usize
     }
 
-    /// Rows that may bear or lose a factor of their own in a sweep. Those of real numbers cost little.
+    /// Rows that propose births or deaths of factors in a sweep. Those of real numbers cost little.
     pub fn birth_rows_expected(&self) -> f64 {
         self.birth_rows.unwrap_or(if self.likelihood == LikelihoodKind::Gaussian { 200.0 } else { 60.0 })
     }

@@ -68,10 +68,10 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
         }
     };
     let comparisons = vec![
-        comparison("fall in a sweep", seen.fall, 1e-9, "fall of the bound in a sweep, relative"),
+        comparison("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
         comparison("bound above the log evidence", seen.above_evidence, 1e-6, "excess of the bound over the log evidence"),
         comparison(
-            "gain beside the end",
+            "gain from perturbation",
             seen.gain_elsewhere,
             1e-7,
             "gain by a change of the final means, covariances or precisions, relative",

@@ -173,7 +173,7 @@ pub(crate) struct Shape {
     pub(crate) gamma: (f64, f64),
     /// Precision of weights where it is fixed.
     pub(crate) fixed: f64,
-    /// That of gates, where it is another.
+    /// That of gates, if different.
     pub(crate) fixed_gates: Option<f64>,
     /// Precision of the bias where it has its own.
     pub(crate) bias: Option<f64>,

@@ -1,4 +1,4 @@
-//! Further chains: a toy search whose candidates are begotten by the best of those before them.
+//! Further chains: a toy search whose candidates are derived from the best of those before them.
 
 use super::*;
 
