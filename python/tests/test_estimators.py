@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import variegate
-from variegate import _core
+from variegate import _core, _progress
 from variegate._base import FamilyEstimator
 
 RUN = ["random_state", "threads", "block_rows", "engine", "out", "progress"]
@@ -34,7 +34,6 @@ LEFT_OUT = {
 }
 # what a class has that its family has not
 OWN = {
-    "HierarchicalMixtureOfExpertsClassifier": {"prior": "gaussian"},
     "MixtureOfExpertsClassifier": {"input_map": None, "class_weight": None},
 }
 # what is left open is None in Python, and classes that are about a structure begin with one
@@ -259,6 +258,26 @@ def test_a_bar_follows_the_fit(small, two_classes, capfd):
     assert "100%" in shown
     small.set_params(progress="auto").fit(*two_classes)  # not a terminal
     assert capfd.readouterr().err == ""
+
+
+def test_a_long_fit_says_at_its_start_how_long_it_takes(monkeypatch):
+    """In the words of the command line, with settings of Python."""
+    text = _progress.forecast(300.0, 4, 500, 1000, 1)
+    assert text == (
+        "about 5 min for 4 chains of 1,500 sweeps, at the pace so far; n_warmup=100, n_draws=200 would take about 60 s, "
+        "for a first look"
+    )
+    assert _progress.forecast(59.0, 4, 500, 1000, 1) is None
+    clock = iter([0.0, 1.0, 5.0, 6.0])
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    said = []
+    tell = _progress._Forecast("Model", (500, 1000, 1), said.append)
+    for sweeps in (0, 10, 20):
+        tell([(chain, sweeps, 1500, True, False, 0.0, 0) for chain in range(4)])
+        assert bool(said) == (sweeps > 0)
+    # ten sweeps in five seconds
+    assert len(said) == 1
+    assert said[0].startswith("Model: about 12 min for 4 chains")
 
 
 def test_an_error_while_showing_progress_stops_the_fit(two_classes):

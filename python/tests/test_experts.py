@@ -60,9 +60,19 @@ def test_every_way_finds_the_crossing(way, crossed):
     # angles, and what they say in all
     assert way.angles_.shape[1] == way.gate_angles_.shape[1] == 1
     assert ((way.angles_ >= 0) & (way.angles_ <= np.pi)).all()
-    assert way.diversity_["experts"]["mean angle"]["mean"] == pytest.approx(way.angles_.mean(), rel=1e-9)
+    assert way.diversity_["experts"]["mean angle"]["mean"] == pytest.approx(np.degrees(way.angles_.mean()), rel=1e-9)
     assert set(way.diversity_) == {"experts", "gates"}
-    assert "mean angle of experts" in str(way.summary())
+    assert "mean angle of experts (°)" in str(way.summary())
+    # shares, by label or the largest first
+    assert way.shares_.shape == (2,)
+    assert way.shares_.sum() == pytest.approx(1)
+    assert (way.shares_ > 0.1).all()
+    assert "share of rows" in way.summary().tables
+    if way.inference == "map":
+        np.testing.assert_allclose(way.shares_, way.responsibilities(X, y).mean(axis=0), atol=1e-9)
+    if way.inference in SAMPLERS:
+        assert way.posterior_["shares"].shape == (2, 60, 2)
+        assert (np.diff(way.posterior_["shares"]) <= 0).all()
     if way.inference in SAMPLERS:
         assert way.posterior_["expert_coef"].shape == (2, 60, 2, 1, 3)
         np.testing.assert_array_equal(way.posterior_["angles"].reshape(-1, 1), way.angles_)
@@ -152,7 +162,41 @@ def test_gaussian_weights_by_variational_bayes(experts, crossed, tmp_path):
     # another way leaves nothing of it behind
     model.set_params(inference="map", out=None).fit(X, y)
     assert model.angles_.shape == (1, experts * (experts - 1) // 2)
-    assert not hasattr(model, "shares_")
+    assert model.shares_.shape == (experts,)
+
+
+def test_one_name_is_one_model(crossed):
+    """Gaussian weights have the standard deviation that was asked for under every inference; trees learn theirs."""
+    X, y = crossed
+    gaussian = MixtureOfExpertsClassifier(experts=3, prior="gaussian", inference="vb", tau=2.0, n_init=2, random_state=1)
+    gaussian.fit(X, y)
+    given = {"precision": "fixed", "prior_precision": 0.25, "gate_precision": 0.25, "bias_precision": 0.04}
+    tree = {"experts": 3, "coding": "logistic", "n_init": 2, "random_state": 1, "max_iter": 1000}
+    fixed = HierarchicalMixtureOfExpertsClassifier(**tree, **given).fit(X, y)
+    assert fixed.bound_ == pytest.approx(gaussian.bound_, rel=1e-9)
+    learned = HierarchicalMixtureOfExpertsClassifier(**tree).fit(X, y)
+    assert abs(learned.bound_ - gaussian.bound_) > 0.1
+    # so that the words of one model do not name the other
+    assert "prior" not in learned.get_params()
+
+
+def test_idle_experts_are_warned_of():
+    """A straight boundary needs one expert: the others are neither counted nor measured."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 6))
+    y = (X @ rng.normal(size=6) + rng.logistic(size=400) > 0).astype(int)
+    model = MixtureOfExpertsClassifier(experts=4, inference="vb", n_init=2, random_state=1)
+    with pytest.warns(UserWarning, match="of 4 experts are idle"):
+        model.fit(X, y)
+    summary = model.summary()
+    assert summary.facts["experts in use"] < 4
+    assert summary.converged
+    assert summary.notes[0].startswith("Warning: ")
+    assert len(model.shares_) == 4
+    used = (model.shares_ >= 2 / 400).sum()
+    assert used == summary.facts["experts in use"]
+    assert ("mean angle of experts (°)" in summary.rows) == (used > 1)
+    assert list(summary.tables["share of rows"]) == [f"expert {k}" for k in (1, 2, 3, 4)]
 
 
 def test_a_tree_of_softmax_nodes_is_another_estimator(crossed, tmp_path):

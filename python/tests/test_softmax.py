@@ -43,6 +43,26 @@ def test_methods_agree_where_they_should(iris):
     assert P["probit"].max(axis=1).mean() < P["map"].max(axis=1).mean()
 
 
+def test_two_classes_have_one_row_of_log_odds(iris):
+    """As scikit-learn has it, and as the summary says it."""
+    X, y = iris
+    X, y = X[y != 0, :2], y[y != 0]
+    model = SoftmaxClassifier().fit(X, y)
+    assert model.coef_.shape == model.coef_sd_.shape == (1, 2)
+    assert model.intercept_.shape == model.intercept_sd_.shape == (1,)
+    P = model.predict_proba(X, method="map")
+    np.testing.assert_allclose(np.log(P[:, 1] / P[:, 0]), X @ model.coef_[0] + model.intercept_[0], atol=1e-9)
+    rows = list(model.summary().rows.values())
+    np.testing.assert_allclose([row[0] for row in rows], [*model.coef_[0], *model.intercept_])
+    np.testing.assert_allclose([row[1] for row in rows], [*model.coef_sd_[0], *model.intercept_sd_])
+    reference = LogisticRegression(C=np.inf, tol=1e-8).fit(X, y)
+    assert reference.coef_.shape == model.coef_.shape
+    assert (np.sign(reference.coef_) == np.sign(model.coef_)).all()
+    draws = SoftmaxClassifier(inference="gibbs", n_chains=2, n_warmup=20, n_draws=30, random_state=1).fit(X, y)
+    assert draws.coef_.shape == (1, 2)
+    np.testing.assert_allclose(draws.coef_, draws.posterior_["coef"].mean(axis=(0, 1)), rtol=1e-9)
+
+
 def test_much_data_gives_maximum_likelihood():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(20_000, 3))

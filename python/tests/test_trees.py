@@ -170,7 +170,7 @@ def test_draws_from_the_exact_posterior(two_parts):
     X, y = two_parts
     sampling = {"inference": "gibbs", "n_chains": 2, "n_warmup": 30, "n_draws": 60, "random_state": 1}
     plain = SoftmaxClassifier(**sampling).fit(X, y)
-    assert plain.posterior_["coef"].shape == (2, 60, 2, 2)
+    assert plain.posterior_["coef"].shape == (2, 60, 1, 2)
     np.testing.assert_allclose(plain.coef_, plain.posterior_["coef"].mean(axis=(0, 1)), rtol=1e-9)
     assert plain.log_joint_trace_.shape == (2, 90)
     assert not hasattr(plain, "bound_")
@@ -192,11 +192,6 @@ def test_draws_from_the_exact_posterior(two_parts):
 def test_searches_that_need_a_bound_are_refused_without_one(two_parts):
     with pytest.raises(ValueError, match="`subclasses` is auto.*unless `inference` is `vb`"):
         MultimodalSoftmaxClassifier(inference="map").fit(*two_parts)
-
-
-def test_the_prior_of_trees_is_gaussian(two_parts):
-    with pytest.raises(ValueError, match=r"`prior` is 'laplace'.*\"gaussian\""):
-        HierarchicalMixtureOfExpertsClassifier(prior="laplace").fit(*two_parts)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class FamilyEstimator(BaseEstimator):
 
     def _fit(self, X, y, sample_weight, columns, sources=None):
         """Fit to validated rows and encoded targets and sources."""
-        with follow(self.progress, type(self).__name__) as progress:
+        with follow(self.progress, type(self).__name__, self._schedule()) as progress:
             self._model = _core.fit(
                 self._family,
                 self._settings(),
@@ -122,7 +122,7 @@ class FamilyEstimator(BaseEstimator):
         if rows.columns:
             self.feature_names_in_ = np.array(rows.columns, dtype=object)
         rows.encode(class_weight)
-        with follow(self.progress, type(self).__name__) as progress:
+        with follow(self.progress, type(self).__name__, self._schedule()) as progress:
             self._model = _core.fit_elsewhere(
                 self._family,
                 self._settings(),
@@ -146,6 +146,11 @@ class FamilyEstimator(BaseEstimator):
         """Give the types of labels that a run is to remember, by name."""
         return {}
 
+    def _schedule(self):
+        """Sweeps of the warm-up, draws and sweeps a draw, where there are such settings."""
+        found = [getattr(self, name, None) for name in ("n_warmup", "n_draws", "thin")]
+        return tuple(found) if all(isinstance(n, (int, np.integer)) for n in found) else None
+
     def _engine(self):
         """The engine, or None for threads."""
         return checked_engine(self.engine, self.threads)
@@ -159,6 +164,9 @@ class FamilyEstimator(BaseEstimator):
         for warning in self._model.warnings:
             warnings.warn(warning, UserWarning, stacklevel=outside())
         summary = self.summary()
+        for note in summary.notes:
+            if note.startswith("Warning: "):
+                warnings.warn(note.removeprefix("Warning: "), UserWarning, stacklevel=outside())
         if not summary.converged:
             warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=outside())
         return self

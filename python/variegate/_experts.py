@@ -68,9 +68,10 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
     ("determinantal"). With prior "gaussian" they are independent.
 
     The posterior is sampled ("hmc", "gibbs", "mh"), approximated ("vb"), regularised ("pr") or maximised ("map"). A
-    setting that the chosen prior or inference does not have is refused unless it is left at its default. With prior
-    "gaussian" and inference "vb" the fit is that of a tree of softmax nodes with the same prior;
-    `HierarchicalMixtureOfExpertsClassifier` has more settings for it, and chooses the number of experts.
+    setting that the chosen prior or inference does not have is refused unless it is left at its default. Prior
+    "gaussian" is one model for every inference, weights of the standard deviation `tau`, and the same as
+    ``variegate fit experts --prior gaussian``; with inference "vb" it is fitted by the engine of trees of softmax nodes.
+    `HierarchicalMixtureOfExpertsClassifier` is another model, which learns the precisions of its weights.
 
     Parameters
     ----------
@@ -87,13 +88,14 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
     gate_angles_ : ndarray of shape (n_draws, n_pairs)
         The same of the gates, against their mean.
     diversity_ : dict of str to dict
-        How far apart `"experts"` and `"gates"` are: mean, smallest and variance of the angles and of the non-obtuse
-        angles, and the mutual angular regulariser, each with its posterior `mean`, `5%` and `95%`.
-        Where there are `angles_`.
+        How far apart `"experts"` and `"gates"` are: mean, smallest and standard deviation of the angles and of the
+        non-obtuse angles, in degrees, and the mutual angular regulariser, each with its posterior `mean`, `5%` and
+        `95%`. Of experts in use alone: one with less than 0.1 % of the rows, or less than two of them, lies where the
+        prior puts it. Where there are `angles_`.
     coef_ : ndarray
         Where experts have labels (inference "vb", "pr" and "map"): coefficients of each expert, of shape (n_experts, 1,
-        n_features) for two classes, as log-odds of the second, and (n_experts, n_classes - 1, n_features) in contrasts
-        for more. With prior "gaussian" and inference "vb", shape (n_experts + n_experts * n_classes, n_features): first
+        n_features) for two classes, as log-odds of the second, and (n_experts, n_classes, n_features) for more, each
+        class against the mean of all. With prior "gaussian" and inference "vb", shape (n_experts + n_experts * n_classes, n_features): first
         those of the gate, each expert against the mean of all, then those of each expert, each class against the mean
         of all.
     intercept_ : ndarray
@@ -114,8 +116,10 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
         The same after every sweep of the ascent that was chosen.
     structure_ : str
         The structure that was fitted.
-    shares_ : ndarray of shape (n_components,)
-        Share of the rows that each hidden component has, with prior "gaussian" and inference "vb".
+    shares_ : ndarray of shape (n_experts,)
+        Share of the rows that each expert has, given features and classes: in the order of the experts where these have
+        labels (inference "vb", "pr" and "map"), else the posterior mean of the largest share, of the next and so on.
+        With prior "gaussian" and inference "vb" those of `component_names_`.
     component_names_ : list of str
         Names of the experts.
     n_iter_ : int
@@ -257,6 +261,8 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
             if "gate_coef" in arrays:
                 self.gate_coef_, self.gate_intercept_ = arrays["gate_coef"], arrays["gate_intercept"]
             rows, experts = 1, self.coef_.shape[0]
+        if "shares" in arrays:  # runs of early versions have none
+            self.shares_ = arrays["shares"]
         self.structure_ = "1 expert" if experts == 1 else f"{experts} experts"
         # one expert has no angles
         none = np.empty((rows, 0))
@@ -269,10 +275,9 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
         """Figures of the angles, as the summary has them."""
         summary = self.summary()
         sides = {}
-        for name, numbers in summary.rows.items():
-            figure, _, side = name.rpartition(" of ")
+        for name, row in summary.tables.get("quantities", {}).items():
+            figure, _, side = name.removesuffix(" (°)").rpartition(" of ")
             if side in ("experts", "gates"):
-                row = dict(zip(summary.columns, numbers, strict=True))
                 sides.setdefault(side, {})[figure] = {key: row[key] for key in ("mean", "5%", "95%")}
         return sides
 
@@ -305,7 +310,8 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
 
     One gate chooses between the experts (`experts=4`), or a tree of gates does (`gates`). How many experts one gate has
     can be chosen from the data by the bound on the log evidence (`experts="auto:6"`). Weights are independent Gaussians
-    whose precisions are learned.
+    whose precisions are learned (`precision`), as in ``variegate fit softmax --experts 4``; those of
+    `MixtureOfExpertsClassifier` with prior "gaussian" are given.
 
     Parameters
     ----------
@@ -352,17 +358,12 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
     """
 
     _structures = ("experts", "gates")
-    _own = {  # noqa: RUF012 — never changed
-        "prior": ('{"gaussian"}', "Prior of the weights; `MixtureOfExpertsClassifier` has others."),
-    }
     _more = {  # noqa: RUF012 — never changed
         "experts": "It takes the place of `gates`.",
         "gates": "Where neither is given it is (2, 2).",
     }
 
     def _settings(self):
-        if self.prior != "gaussian":
-            raise ValueError(f'`prior` is {self.prior!r}, but the only prior of trees of gates is "gaussian"')
         settings = super()._settings()
         if self.experts is None and self.gates is None:
             settings["gates"] = [2, 2]
@@ -371,7 +372,6 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
     def __init__(
         self,
         *,
-        prior="gaussian",
         experts=None,
         gates=None,
         inference="vb",

@@ -21,9 +21,10 @@ class SoftmaxClassifier(TreeClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    coef_ : ndarray of shape (n_classes, n_features)
-        Posterior mean of the coefficients, each class against the mean of all, in the units of the columns as given.
-    intercept_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior mean of the coefficients, in the units of the columns as given: for two classes the log-odds of the
+        second, for more each class against the mean of all.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior mean of the intercepts.
     coef_sd_, intercept_sd_ : ndarray
         Posterior standard deviations of these.
@@ -102,6 +103,7 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
         The classes.
     coef_ : ndarray of shape (n_subclasses, n_features)
         Posterior mean of the coefficients, each subclass against the mean of all, in the order of `component_names_`.
+        Two classes of one subclass each have one row, the log-odds of the second class.
     intercept_ : ndarray of shape (n_subclasses,)
         Posterior mean of the intercepts.
     coef_sd_, intercept_sd_ : ndarray

@@ -60,9 +60,7 @@ pub fn allowed(setting: &Setting) -> String {
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "none".into(),
-        Value::String(word) => word.clone(),
-        // 1.0 is written 1
-        other => other.as_f64().filter(|_| other.is_f64()).map_or_else(|| other.to_string(), |x| x.to_string()),
+        other => variegate::model::shown(other),
     }
 }
 

@@ -8,10 +8,16 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use variegate::run::{ChainProgress, Next, Observer};
+use variegate::run::{ChainProgress, Next, Observer, Schedule};
 
 use crate::tables;
 
+/// Time after which a run says how long it will take,
+const FORECAST_AFTER: Duration = Duration::from_secs(3);
+/// if that is more than so many seconds,
+const LONG: f64 = 60.0;
+/// and if a user could have it faster.
+const FEWEST_DRAWS: u64 = 50;
 /// Time between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
@@ -47,19 +53,24 @@ pub struct Watch {
     bar: Option<ProgressBar>,
     name: String,
     quiet: bool,
-    begun: bool,
+    begin: Instant,
+    /// Sweeps that an earlier run had done; none before the first round.
+    before: Option<u64>,
     last_line: Instant,
+    /// How long chains run, until something was said about it.
+    schedule: Option<Schedule>,
 }
 
 impl Watch {
     /// Watches a run with this name; quietly if so told.
-    pub fn new(name: &str, quiet: bool) -> anyhow::Result<Self> {
+    pub fn new(name: &str, quiet: bool, schedule: Schedule) -> anyhow::Result<Self> {
         catch_signals()?;
         let bar = (!quiet).then(|| terminal_bar(name, 0)).flatten();
         if let Ok(mut shown) = SHOWN.lock() {
             shown.clone_from(&bar);
         }
-        Ok(Self { bar, name: name.into(), quiet, begun: false, last_line: Instant::now() })
+        let now = Instant::now();
+        Ok(Self { bar, name: name.into(), quiet, begin: now, before: None, last_line: now, schedule: Some(schedule) })
     }
 }
 
@@ -82,7 +93,7 @@ impl Observer for Watch {
             // a further generation of chains makes it longer
             bar.set_length(total);
             bar.set_position(done);
-            if !self.begun {
+            if self.before.is_none() {
                 // what an earlier run did says nothing about the pace of this one
                 bar.reset_eta();
             }
@@ -91,9 +102,37 @@ impl Observer for Watch {
             self.last_line = Instant::now();
             eprintln!("{}: {:.0}% {}", self.name, 100.0 * done as f64 / total.max(1) as f64, state(chains));
         }
-        self.begun = true;
+        let before = *self.before.get_or_insert(done);
+        if !self.quiet && self.begin.elapsed() >= FORECAST_AFTER && done > before {
+            let seconds = self.begin.elapsed().as_secs_f64() / (done - before) as f64 * total as f64;
+            if let Some(text) = self.schedule.take().and_then(|s| forecast(&s, chains.len(), seconds, before == 0)) {
+                let say = || eprintln!("{}", tables::wrap(&format!("{}: {text}", self.name), 80, ""));
+                self.bar.as_ref().map_or_else(say, |bar| bar.suspend(say));
+            }
+        }
         if stopping() { Next::Stop } else { Next::Continue }
     }
+}
+
+/// How long chains take in all, and settings under which they would take about a minute; nothing for what is short, or ends when it
+/// arrives. The settings of a run that goes on cannot be changed.
+fn forecast(schedule: &Schedule, chains: usize, seconds: f64, fresh: bool) -> Option<String> {
+    let Schedule::Sample { warm_up, draws, thin } = *schedule else { return None };
+    if seconds <= LONG {
+        return None;
+    }
+    let sweeps = tables::count(schedule.sweeps() as usize, "sweep", "sweeps");
+    let chains = tables::count(chains, "chain", "chains");
+    let text = format!("about {} for {chains} of {sweeps}, at the pace so far", tables::duration(seconds));
+    // rounded to fifties
+    let part = |n: u64| ((n as f64 * LONG / seconds / 50.0).round() as u64 * 50).max(FEWEST_DRAWS).min(n);
+    let (few_warm, few_draws) = (part(warm_up), part(draws));
+    let shorter = seconds * (few_warm + few_draws * thin) as f64 / schedule.sweeps() as f64;
+    if !fresh || shorter > 0.7 * seconds {
+        return Some(text);
+    }
+    let options = format!("--warmup {few_warm} --draws {few_draws}");
+    Some(format!("{text}; {options} would take about {}, for a first look", tables::duration(shorter)))
 }
 
 /// Shows how much of a task is done, on a terminal only.
@@ -172,6 +211,26 @@ fn state(chains: &[ChainProgress]) -> String {
 mod tests {
     use super::*;
     use variegate::run::Report;
+
+    #[test]
+    fn long_chains_say_how_long_they_take() {
+        let schedule = Schedule::Sample { warm_up: 500, draws: 1000, thin: 1 };
+        let said = forecast(&schedule, 4, 300.0, true).unwrap();
+        assert_eq!(
+            said,
+            "about 5 min for 4 chains of 1,500 sweeps, at the pace so far; --warmup 100 --draws 200 would take about 60 s, for a first look"
+        );
+        let resumed = forecast(&schedule, 4, 300.0, false).unwrap();
+        assert!(resumed.ends_with("so far"), "{resumed}");
+        // thinning counts, and nobody is told to take fewer than fifty draws
+        let said = forecast(&Schedule::Sample { warm_up: 100, draws: 100, thin: 10 }, 1, 11_000.0, true).unwrap();
+        assert!(
+            said.contains("3.1 h for 1 chain of 1,100 sweeps") && said.contains("--warmup 50 --draws 50 would take about 92 min"),
+            "{said}"
+        );
+        assert_eq!(forecast(&schedule, 4, 59.0, true), None);
+        assert_eq!(forecast(&Schedule::Ascend { max_sweeps: 1000 }, 4, 1e4, true), None);
+    }
 
     #[test]
     fn the_state_is_told_in_a_few_words() {

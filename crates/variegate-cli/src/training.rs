@@ -24,7 +24,7 @@ pub fn train(run: &mut RunDir, fit: &Fit, data: &Dataset<'_>, pace: Pace, quiet:
     let begin = Instant::now();
     let plan = run.record().plan;
     let name = run.record().family.clone();
-    let mut watch = Watch::new(&name, quiet)?;
+    let mut watch = Watch::new(&name, quiet, plan.schedule)?;
     let ending = drive(fit.program(), data, &plan, pace, run, &mut watch)?;
     Ok(TrainingEnd { ending, seconds: begin.elapsed().as_secs_f64() })
 }

@@ -351,3 +351,41 @@ fn long_quick_checks_pass_and_are_told_as_tables() {
         assert!(said.err.contains("All checks passed"), "{}", said.err);
     }
 }
+
+/// A summary has the settings that the fit has read, and a warning of experts without rows.
+#[test]
+fn summaries_have_settings_that_matter() {
+    let desk = Desk::new();
+    desk.good("simulate experts --rows 200 --columns 3 --experts 2 --seed 1 -o d.csv");
+    desk.fitted("fit experts d.csv --target label --inference vb --experts 3 --init 1 --max-iter 30 --seed 1 --out runs/vb");
+    let said = desk.good("summary runs/vb").out;
+    let settings = said.split("model ").next().unwrap().to_string();
+    assert!(settings.contains("gate_bound=bohning") && settings.contains("max_iter=30"), "{settings}");
+    for other in ["n_warmup", "metric", "tau=", "l2=", "inner"] {
+        assert!(!settings.contains(other), "`{other}` is not a setting of vb:\n{settings}");
+    }
+    for part in ["experts in use", "share", "expert 1"] {
+        assert!(said.contains(part), "`{part}` is missing:\n{said}");
+    }
+    let all = serde_json::from_str::<Value>(&desk.good("summary runs/vb --json").out).unwrap();
+    assert_eq!(all["settings"]["n_warmup"], 500, "machines get all settings");
+    assert_eq!(all["tables"]["share of rows"].as_array().map(Vec::len), Some(3));
+}
+
+/// Nobody reads a number of three hundred digits.
+#[test]
+fn numbers_in_help_are_short() {
+    let desk = Desk::new();
+    for family in families() {
+        let name = family.name();
+        for command in [format!("models {name}"), format!("fit {name} --help"), format!("simulate {name} --help")] {
+            let said = desk.good(&command).out;
+            let digits = said.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+            assert!(digits <= Some(9), "{command}: a number of {digits:?} digits\n{said}");
+        }
+    }
+    desk.good("simulate experts --rows 40 --columns 2 --seed 1 -o d.csv");
+    let said = desk.good("fit experts d.csv --target label --inference map --init 1 --l2 1e300 --max-iter 1 --seed 1 --out runs/a").out;
+    drop(said);
+    assert!(desk.good("summary runs/a").out.contains("l2=1e300"));
+}

@@ -253,8 +253,11 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     if !converged {
         let text = notes.map(|n| tables::wrap(n, 80, "")).collect::<Vec<_>>().join("\n");
         say(Tone::Warning, &format!("the fit is written, but it has not converged (exit code 3):\n{text}"));
-    } else if !quiet {
-        notes.for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));
+    } else {
+        found.iter().flat_map(|f| f.warnings()).for_each(|w| say(Tone::Warning, &tables::wrap(w, 80, "")));
+        if !quiet {
+            notes.filter(|n| !n.starts_with("Warning: ")).for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));
+        }
     }
     if !quiet && end.seconds > 0.0 {
         eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(end.seconds));

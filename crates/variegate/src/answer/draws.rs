@@ -92,6 +92,13 @@ impl<'a> DrawTable<'a> {
         self.judged.push((name, s));
     }
 
+    /// Adds a quantity that some draws do not have (NaN): mean and spread over the others, and no diagnostics.
+    pub fn partial_row(&mut self, name: impl Into<String>, values: &[f64]) {
+        let there: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+        let s = summarise(&[there]);
+        self.table.rows.push((name.into(), vec![s.mean, s.sd, s.q5, s.q95, f64::NAN, f64::NAN, f64::NAN]));
+    }
+
     /// Judges the chains by a quantity that is not shown.
     pub fn judge(&mut self, name: impl Into<String>, values: &[f64]) {
         self.judged.push((name.into(), summarise(&by_chain(values, self.lengths))));

@@ -13,7 +13,8 @@ pub struct Summary {
     pub tables: Vec<SummaryTable>,
     /// Whether the fit has converged; the reason is in `notes`.
     pub converged: bool,
-    /// What to know and what to do.
+    /// What to know and what to do. One that begins with `Warning:` concerns the meaning of what was found: fronts say it also where they are
+    /// told to be quiet.
     pub notes: Vec<String>,
 }
 
@@ -176,6 +177,11 @@ impl Summary {
     /// Rows of the main table; none without one.
     pub fn rows(&self) -> &[(String, Vec<f64>)] {
         self.tables.first().map_or(&[], |t| &t.rows)
+    }
+
+    /// The notes that begin with `Warning:`, without that word.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().filter_map(|n| n.strip_prefix("Warning: "))
     }
 
     /// The figure of this name.

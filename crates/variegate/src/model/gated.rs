@@ -44,6 +44,7 @@ pub struct Work {
 enum Purpose {
     Slopes,
     Value,
+    Shares,
 }
 
 /// The sums over experts whose quotient is the likelihood of a row, in logarithms.
@@ -111,6 +112,12 @@ impl Gated {
     /// Log likelihood of each row, for the classes given; the scores are used up.
     pub fn values(&self, scores: &mut [f64], classes: &[u32], ln_likelihood: &mut [f64], work: &mut Work) {
         self.groups(scores, classes, ln_likelihood, work, Purpose::Value);
+    }
+
+    /// The share of each expert in each row, for the classes given, in the place of the gates' scores; the other scores are used up. One
+    /// expert has no gate, and all of every row.
+    pub fn shares(&self, scores: &mut [f64], classes: &[u32], ln_likelihood: &mut [f64], work: &mut Work) {
+        self.groups(scores, classes, ln_likelihood, work, Purpose::Shares);
     }
 
     fn groups(&self, scores: &mut [f64], classes: &[u32], ln_likelihood: &mut [f64], work: &mut Work, purpose: Purpose) {
@@ -188,6 +195,10 @@ impl Gated {
         }
         for k in 0..self.experts {
             let share = each(|l| gate[k][l] * given[k][l] / total[l]);
+            if purpose == Purpose::Shares {
+                gate[k] = share;
+                continue;
+            }
             if gates > 0 {
                 gate[k] = each(|l| share[l] - gate[k][l] / sum[l]);
             }
@@ -226,6 +237,9 @@ impl Gated {
         let (f, s) = scores.split_at_mut(gates);
         let mut joint: Vec<f64> = s.chunks_exact(units).map(|s| self.ln_given(s, class)).collect();
         let mixture = ln_mixture(f, &mut joint);
+        if purpose == Purpose::Shares {
+            f.iter_mut().zip(&joint).for_each(|(f, joint)| *f = (joint - mixture.total).exp());
+        }
         if purpose == Purpose::Slopes {
             for (k, joint) in joint.iter().enumerate() {
                 let share = (joint - mixture.total).exp();
@@ -302,6 +316,22 @@ mod tests {
 
     fn close(a: &[f64], b: &[f64]) -> bool {
         a.iter().zip(b).all(|(a, b)| (a - b).abs() < 2e-9)
+    }
+
+    /// Shares are π_k p_k(y) / Σ, also where the likelihood of a row would underflow.
+    #[test]
+    fn shares_are_posterior_probabilities_of_experts() {
+        let gated = Gated::new(3, 2);
+        let mut all = Vec::new();
+        let rows = [[0.3, -0.2, 0.1, 2.0, -1.0, 0.5], [0.0, 1.0, 2.0, -700.0, -701.0, -699.5], [5.0, -5.0, 0.0, 40.0, -40.0, 0.0]];
+        rows.iter().for_each(|r| all.extend_from_slice(r));
+        let (classes, mut ln) = ([1, 1, 0], [0.0; 3]);
+        gated.shares(&mut all, &classes, &mut ln, &mut Work::default());
+        for ((row, class), found) in rows.iter().zip(classes).zip(all.chunks(6)) {
+            let joint: Vec<f64> = (0..3).map(|k| row[k] + ln_sigmoid(if class == 1 { row[3 + k] } else { -row[3 + k] })).collect();
+            let total = log_sum_exp(&joint);
+            assert!(joint.iter().zip(found).all(|(j, f)| ((j - total).exp() - f).abs() < 1e-12), "{found:?}");
+        }
     }
 
     /// Values computed apart from this code, in extended precision.

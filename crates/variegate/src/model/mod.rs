@@ -37,7 +37,8 @@ pub mod softmax;
 pub use elsewhere::{Cluster, Task, fit_on};
 pub use fit::{EXTENDABLE, Fit, Fitted, Prepared, RunSettings, fit};
 pub use settings::{
-    Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, refuse_meaningless, resolve, resolve_from,
+    Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, in_use, refuse_meaningless, resolve, resolve_from,
+    short_number, shown,
 };
 
 use serde_json::{Map, Value};
@@ -92,6 +93,10 @@ pub trait Model: Send + Sync {
     fn family(&self) -> &'static dyn Family;
     /// Every setting with its value.
     fn settings(&self) -> Map<String, Value>;
+    /// The settings that a fit reads, with their values: not those that others make meaningless.
+    fn settings_in_use(&self) -> Map<String, Value> {
+        self.settings()
+    }
     /// What kind of target it is fitted to; nothing for a model of the rows alone.
     fn target(&self) -> Option<TargetKind> {
         self.questions().needs.target

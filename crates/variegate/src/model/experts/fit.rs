@@ -12,7 +12,7 @@ use super::settings::{Inference, Intercept, Prior, Scale, Settings};
 use super::shape::Shape;
 use super::starts::{Penalty, Reward};
 use super::vb::Vb;
-use super::{SCHEMA, Schema};
+use super::{SCHEMA, Schema, shares};
 use crate::answer::Posterior;
 use crate::data::design::PanelScratch;
 use crate::data::{Design, Needs, Questions, Scaling, Survey, TargetKind};
@@ -164,32 +164,34 @@ fn posterior(s: &Settings, schema: &Schema, chains: &[Piece]) -> Result<Box<dyn 
     }
     // the best so far; the lowest number among equals
     let begun = chains.iter().filter(|c| c.trace.iter().any(|(_, r)| r.objective.is_finite()) || c.sweeps > 0);
-    let mut best: Option<(f64, &Piece, bool, Vec<f64>)> = None;
+    let mut best: Option<(f64, &Piece, bool, Vec<f64>, Vec<f64>)> = None;
     let mut ascents = 0;
     for chain in begun {
-        let (objective, converged, plain) = match s.inference {
+        let experts = schema.shape.experts;
+        let (objective, converged, plain, shares) = match s.inference {
             Inference::Map => {
                 let found = saved_global::<Map>(&chain.checkpoint)?;
-                (found.objective, found.converged, found.plain)
+                let shares = chain.trace.last().and_then(|(_, report)| shares::of(report, experts));
+                (found.objective, found.converged, found.plain, shares.unwrap_or_default())
             }
             _ => {
                 let found = saved_global::<Vb>(&chain.checkpoint)?;
-                (found.objective, found.converged, Vec::new())
+                (found.objective, found.converged, Vec::new(), shares::normalised(&found.shares))
             }
         };
         if objective.is_finite() {
             ascents += 1;
             if best.as_ref().is_none_or(|(o, ..)| objective > *o) {
-                best = Some((objective, chain, converged, plain));
+                best = Some((objective, chain, converged, plain, shares));
             }
         }
     }
-    let Some((objective, chain, converged, centre)) = best else {
+    let Some((objective, chain, converged, centre, shares)) = best else {
         return Err(Error::Unfit("no ascent has done a sweep yet: resume the run".into()));
     };
     let way = Way::Ascent { chain: chain.chain, objective, converged, ascents };
     if s.inference == Inference::Map {
-        return Ok(Box::new(ExpertsPosterior::ascended(schema, s, way, centre.clone(), centre)));
+        return Ok(Box::new(ExpertsPosterior::ascended(schema, s, way, centre.clone(), centre, shares)));
     }
     let q = saved_global::<Vb>(&chain.checkpoint)?.q;
     let (shape, stream) = (&schema.shape, Stream::new(0, chain.chain, Purpose::Predict));
@@ -201,5 +203,5 @@ fn posterior(s: &Settings, schema: &Schema, chains: &[Piece]) -> Result<Box<dyn 
     }
     let mut centre = Vec::new();
     shape.plain(&q.mean_point(shape), &mut centre);
-    Ok(Box::new(ExpertsPosterior::ascended(schema, s, way, centre, draws)))
+    Ok(Box::new(ExpertsPosterior::ascended(schema, s, way, centre, draws, shares)))
 }

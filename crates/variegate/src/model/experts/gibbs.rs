@@ -28,7 +28,7 @@ use super::point_prior::PointPrior;
 use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
-use super::starts;
+use super::{shares, starts};
 use crate::data::{Design, Survey};
 use crate::dist::{PolyaGamma, draw_from_shares};
 use crate::linalg::wide;
@@ -124,8 +124,10 @@ pub(super) struct Stats {
     linear: Sum<Vec<f64>>,
     /// Likelihood of the weights asked about.
     likelihood: Likelihood,
+    /// Sums of the shares of the experts at those weights.
+    shares: Sum<Vec<f64>>,
 }
-merge_fields!(Stats, grams, linear, likelihood);
+merge_fields!(Stats, grams, linear, likelihood, shares);
 
 /// What a block keeps from visit to visit of one sweep; a sweep begins by drawing it afresh, so that it is not saved.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -187,7 +189,7 @@ impl Gibbs {
         }
         let mut panel = self.design.panel(block.x, &mut rows.panel);
         panel.mul_t(weights, columns, scores);
-        let mut ln_likelihood = 0.0;
+        let (mut ln_likelihood, mut shares) = (0.0, vec![0.0; experts]);
         for (i, (&class, scores)) in block.y.classes().iter().zip(scores.chunks_exact(columns)).enumerate() {
             let (f, s) = scores.split_at(gates);
             for (k, &f) in f.iter().enumerate() {
@@ -203,6 +205,7 @@ impl Gibbs {
             if !ln_likelihood.is_finite() {
                 return Err(too_large(block, i));
             }
+            shares.iter_mut().zip(joint.iter()).for_each(|(sum, ln)| *sum += weight * (ln - mixture.total).exp());
             for _ in 0..weight as u64 {
                 let k = draw_from_shares(joint.iter().map(|ln| (ln - mixture.total).exp()), rng);
                 local.labels.push(k as u32);
@@ -218,6 +221,7 @@ impl Gibbs {
         }
         let mut stats = Stats { grams: Sum(vec![0.0; experts * dim * dim]), linear: Sum(vec![0.0; experts * dim]), ..Stats::default() };
         stats.likelihood.value = Sum(ln_likelihood);
+        stats.shares = Sum(shares);
         for (k, gram) in stats.grams.0.chunks_exact_mut(dim * dim).enumerate() {
             omega.clear();
             for (&i, &count) in behind[k].iter().zip(&trials[k]) {
@@ -355,7 +359,7 @@ impl Program for Gibbs {
         let State { point, point_prior, .. } = state;
 
         let stats = rows.all(&Ask::Experts(Cow::Borrowed(&weights)))?;
-        let ln_likelihood = stats.likelihood.value.0;
+        let (ln_likelihood, sums) = (stats.likelihood.value.0, stats.shares.0);
         let prior = Prior { side: &point_prior.experts, intercept_sd: point_prior.intercept_sd };
         let mut directions = Coupled::new(&point_prior.experts.directions, &point[shape.expert_directions()], inputs);
         let grams = stats.grams.0.chunks_exact(dim * dim).zip(stats.linear.0.chunks_exact(dim));
@@ -395,7 +399,8 @@ impl Program for Gibbs {
             let detail = "the log density is not finite; scale the columns, or use inference `hmc`".into();
             return Err(Error::Numerical { what: "the sampler", sweep: tick.sweep, detail });
         }
-        let extras = vec![("log_likelihood".into(), state.ln_likelihood), ("swaps".into(), f64::from(swaps))];
+        // of the point that the sweep began with, which is the one that is kept
+        let extras = shares::with(&sums, vec![("log_likelihood".into(), state.ln_likelihood), ("swaps".into(), f64::from(swaps))]);
         Ok(Report { objective, components: shape.experts as u32, converged: false, extras })
     }
 

@@ -22,7 +22,7 @@ use super::point_prior::PointPrior;
 use super::sampler::Sampler;
 use super::settings::{Hyper, Metric};
 use super::shape::Shape;
-use super::starts;
+use super::{shares, starts};
 use crate::Result;
 use crate::data::Design;
 use crate::infer::dual_averaging::DualAveraging;
@@ -83,6 +83,8 @@ pub(super) enum Ask<'a> {
     Forces(Cow<'a, Packed>),
     /// Log likelihood.
     Value(Cow<'a, [f64]>),
+    /// Sums of the shares of the experts at these weights, in the place of the gradient.
+    Shares(Cow<'a, [f64]>),
     /// Σ x̃x̃ᵀ (lower triangle), or for many columns its diagonal and then Σ x̃, in the place of the gradient; the number of rows
     /// in the place of the value. Weights count.
     Gram,
@@ -351,20 +353,26 @@ impl Program for Hmc {
         }
         hyper::update(self.hyper, &mut state.learning, &mut state.point_prior, &self.shape, &state.point, tick.warm_up, &mut rng)?;
         let ln_prior = state.point_prior.ln_density(&self.shape, &state.point);
+        self.shape.plain(&state.point, &mut buffers.plain);
+        self.shape.weights(&buffers.plain, &mut buffers.weights);
+        let sums = shares::visit(&self.shape, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&buffers.weights)))?.gradient.0))?;
         Ok(Report {
             objective: state.ln_likelihood + ln_prior,
             components: self.shape.experts as u32,
             converged: false,
-            extras: vec![
-                ("log_likelihood".into(), state.ln_likelihood),
-                ("acceptance".into(), trajectory.accept_probability),
-                ("step".into(), step),
-                ("divergent".into(), f64::from(u8::from(trajectory.divergent && !trajectory.accepted))),
-                ("swaps".into(), f64::from(swapped)),
-                ("steps".into(), f64::from(trajectory.steps)),
-                ("moved".into(), f64::from(u8::from(trajectory.accepted))),
-                ("alone".into(), f64::from(u8::from(alone))),
-            ],
+            extras: shares::with(
+                &sums,
+                vec![
+                    ("log_likelihood".into(), state.ln_likelihood),
+                    ("acceptance".into(), trajectory.accept_probability),
+                    ("step".into(), step),
+                    ("divergent".into(), f64::from(u8::from(trajectory.divergent && !trajectory.accepted))),
+                    ("swaps".into(), f64::from(swapped)),
+                    ("steps".into(), f64::from(trajectory.steps)),
+                    ("moved".into(), f64::from(u8::from(trajectory.accepted))),
+                    ("alone".into(), f64::from(u8::from(alone))),
+                ],
+            ),
         })
     }
 
@@ -383,6 +391,7 @@ impl Program for Hmc {
                 let value = rows::value(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows);
                 Likelihood { value: Sum(value), gradient: Sum::default() }
             }
+            Ask::Shares(weights) => rows::shares(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows),
             Ask::Gram => self.gram(block, &mut scratch.rows),
             Ask::TakeApart { point, vectors, arrows } => {
                 self.take_apart(point, vectors, arrows, block, local, scratch);

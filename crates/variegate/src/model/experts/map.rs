@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::shape::Shape;
+use super::shares;
 use super::starts::{self, Penalty};
 use crate::Result;
 use crate::data::Design;
@@ -37,9 +38,14 @@ pub(super) struct State {
     pub converged: bool,
 }
 
-/// What the rows are told: the weights.
+/// What the rows are asked of some weights.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Ask<'a>(Cow<'a, [f64]>);
+pub(super) enum Ask<'a> {
+    /// Log likelihood and gradient.
+    Likelihood(Cow<'a, [f64]>),
+    /// Sums of the shares of the experts, in the place of the gradient.
+    Shares(Cow<'a, [f64]>),
+}
 
 /// Quasi-Newton steps of a sweep.
 const STEPS: usize = 50;
@@ -60,17 +66,25 @@ impl Program for Map {
     fn local(&self, _: &Block<'_>, _: Stream) {}
 
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, _: Tick) -> Result<Report> {
-        let ln_likelihood = &mut |weights: &[f64]| rows.all(&Ask(Cow::Borrowed(weights)));
+        let ln_likelihood = &mut |weights: &[f64]| rows.all(&Ask::Likelihood(Cow::Borrowed(weights)));
         let found = starts::maximise(&self.shape, &self.penalty, &state.plain, STEPS, self.tol, ln_likelihood)?;
         // a line search that finds nothing better has arrived as far as numbers go
         state.converged = found.status != crate::infer::lbfgs::Status::MaxIterations;
         state.objective = -found.value;
         state.plain = found.x;
-        Ok(Report { objective: state.objective, components: self.shape.experts as u32, converged: state.converged, extras: Vec::new() })
+        let mut weights = Vec::new();
+        self.shape.weights(&state.plain, &mut weights);
+        let sums = shares::visit(&self.shape, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&weights)))?.gradient.0))?;
+        let (objective, converged, extras) = (state.objective, state.converged, shares::with(&sums, Vec::new()));
+        Ok(Report { objective, components: self.shape.experts as u32, converged, extras })
     }
 
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), scratch: &mut rows::Scratch, _: Stream) -> Result<Likelihood> {
-        Ok(rows::likelihood(&self.design, &self.shape.gated(), &ask.0, block, |i| block.weight(i), scratch))
+        let (gated, weight) = (self.shape.gated(), |i| block.weight(i));
+        Ok(match ask {
+            Ask::Likelihood(weights) => rows::likelihood(&self.design, &gated, weights, block, weight, scratch),
+            Ask::Shares(weights) => rows::shares(&self.design, &gated, weights, block, weight, scratch),
+        })
     }
 
     fn draw(&self, _: &State, _: &mut Draws) {}

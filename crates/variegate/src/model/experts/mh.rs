@@ -24,7 +24,7 @@ use super::point_prior::{PointPrior, Side};
 use super::sampler::Sampler;
 use super::settings::Hyper;
 use super::shape::Shape;
-use super::starts;
+use super::{shares, starts};
 use crate::Result;
 use crate::data::Design;
 use crate::dist::VonMisesFisher;
@@ -87,6 +87,8 @@ pub(super) struct News {
 pub(super) enum Ask<'a> {
     /// The gradient of the likelihood of these weights, to find a start.
     Slopes(Cow<'a, [f64]>),
+    /// Sums of the shares of the experts at these weights, in the place of the gradient.
+    Shares(Cow<'a, [f64]>),
     /// The likelihood of the point after a change, if any.
     Change {
         /// The point without it.
@@ -316,6 +318,11 @@ impl Program for Mh {
         let swaps = moves::swaps(&self.shape, &state.point_prior, &mut state.point, &mut rng, |i| exchanged.push(i as u32));
         extras.push(("log_likelihood".into(), state.ln_likelihood));
         extras.push(("swaps".into(), f64::from(swaps)));
+        let (mut plain, mut weights) = (Vec::new(), Vec::new());
+        self.shape.plain(&state.point, &mut plain);
+        self.shape.weights(&plain, &mut weights);
+        let sums = shares::visit(&self.shape, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&weights)))?.gradient.0))?;
+        let extras = shares::with(&sums, extras);
         let objective = state.ln_likelihood + state.point_prior.ln_density(&self.shape, &state.point);
         Ok(Report { objective, components: self.shape.experts as u32, converged: false, extras })
     }
@@ -324,6 +331,9 @@ impl Program for Mh {
         match ask {
             Ask::Slopes(weights) => {
                 Ok(rows::likelihood(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows))
+            }
+            Ask::Shares(weights) => {
+                Ok(rows::shares(&self.design, &self.shape.gated(), weights, block, |i| block.weight(i), &mut scratch.rows))
             }
             Ask::Change { point, news, change } => {
                 self.hear(point, news, block, local, scratch)?;

@@ -13,7 +13,8 @@
 //! | `starts.rs`, `map.rs` | penalised maximum likelihood: where fits begin, and a fit of its own |
 //! | `hmc.rs`, `gibbs.rs`, `mh.rs` | the samplers; `sampler.rs` is what they share, `moves.rs` and `hyper.rs` the steps |
 //! | `vb/` | variational Bayes and posterior regularisation |
-//! | `draws.rs`, `posterior.rs`, `report.rs` | what is kept of a point; predictions; summaries |
+//! | `draws.rs`, `posterior.rs` | what is kept of a point; predictions |
+//! | `shares.rs`, `spread.rs`, `report.rs` | shares of experts; angles of those in use; summaries |
 //! | `fit.rs`, `tree.rs` | which program a fit runs; Gaussian weights by variational Bayes, which is the family softmax |
 //! | `simulate.rs`, `check.rs` | data from the prior; do the samplers draw from the posterior? |
 
@@ -32,7 +33,9 @@ mod report;
 mod sampler;
 mod settings;
 mod shape;
+pub(super) mod shares;
 mod simulate;
+mod spread;
 mod starts;
 mod tree;
 mod vb;
@@ -46,7 +49,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::softmax::Softmax;
-use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, in_use, resolve};
 use crate::Result;
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
@@ -130,6 +133,14 @@ impl Model for ExpertsModel {
         as_map(&self.settings)
     }
 
+    fn settings_in_use(&self) -> Map<String, Value> {
+        let mut used = in_use(&self.settings, &self.settings.meaningless());
+        if self.tree.is_some() {
+            tree::NOT_READ.iter().for_each(|name| drop(used.remove(*name)));
+        }
+        used
+    }
+
     fn questions(&self) -> Questions {
         self.tree.as_ref().map_or_else(fit::questions, tree::TreeModel::questions)
     }
@@ -163,5 +174,7 @@ impl Model for ExpertsModel {
     }
 }
 
+#[cfg(test)]
+mod shares_tests;
 #[cfg(test)]
 mod tests;

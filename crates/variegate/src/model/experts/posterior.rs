@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::{Inference, Settings};
 use super::shape::Shape;
-use super::{NAME, Schema, draws};
+use super::{NAME, Schema, draws, shares};
 use crate::answer::{
     Answers, ClassProbabilities, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictClasses,
     Responsibilities, SharedComponents, Summary, check_prediction_rows, choose_method, for_panels_parallel,
@@ -20,7 +20,8 @@ use crate::infer::assignment::assign;
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
-pub(super) const SAVED: state::Kind = state::Kind::new("experts posterior", &["0.1"]);
+/// Version 2 has shares.
+pub(super) const SAVED: state::Kind = state::Kind::new("experts posterior", &["0.1", "0.1"]);
 const METHODS: &[&str] = &["average", "plug-in"];
 const POINT_METHODS: &[&str] = &["plug-in"];
 /// Most rows whose pairs are looked at.
@@ -61,6 +62,31 @@ pub struct ExpertsPosterior {
     pub(super) hyper: Vec<(String, Vec<f64>)>,
     /// What to know beside the numbers.
     pub(super) notes: Vec<String>,
+    /// Share of the rows that each expert has: of every draw of a sampler by the labels of that draw, or of the ascent. Empty in fits of
+    /// versions that did not keep them.
+    pub(super) shares: Vec<f64>,
+}
+
+/// What version 1 saved.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+pub(super) struct WithoutShares {
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) way: Way,
+    pub(super) plain: Vec<f64>,
+    pub(super) centre: Vec<f64>,
+    pub(super) log_joint: Vec<f64>,
+    pub(super) log_likelihood: Vec<f64>,
+    pub(super) hyper: Vec<(String, Vec<f64>)>,
+    pub(super) notes: Vec<String>,
+}
+
+impl From<WithoutShares> for ExpertsPosterior {
+    fn from(old: WithoutShares) -> Self {
+        let WithoutShares { schema, settings, way, plain, centre, log_joint, log_likelihood, hyper, notes } = old;
+        Self { schema, settings, way, plain, centre, log_joint, log_likelihood, hyper, notes, shares: Vec::new() }
+    }
 }
 
 const HYPER: [&str; 6] = ["alpha1", "alpha2", "kappa", "omega1", "omega2", "gate_kappa"];
@@ -78,6 +104,7 @@ impl ExpertsPosterior {
             log_likelihood: Vec::new(),
             hyper: Vec::new(),
             notes: Vec::new(),
+            shares: Vec::new(),
         };
         let kept = KeptDraws::of(chains)?;
         let (mut divergent, mut sweeps) = (0.0, 0.0);
@@ -90,8 +117,15 @@ impl ExpertsPosterior {
                     sweeps += 1.0;
                     divergent += extra("divergent").unwrap_or(0.0);
                     smallest_step = smallest_step.min(extra("step").unwrap_or(f64::INFINITY));
+                    if (sweep - settings.n_warmup).is_multiple_of(settings.thin) {
+                        out.shares.extend(shares::of(report, schema.shape.experts).unwrap_or_default());
+                    }
                 }
             }
+        }
+        // draws of earlier versions have none
+        if out.shares.len() != out.draws() * schema.shape.experts {
+            out.shares.clear();
         }
         out.log_joint = kept.numbers("log_joint")?;
         out.log_likelihood = kept.numbers("log_likelihood")?;
@@ -109,8 +143,8 @@ impl ExpertsPosterior {
         Ok(out)
     }
 
-    /// From an ascent: the plain form that stands for it, and draws from what it found (or that form alone).
-    pub(super) fn ascended(schema: &Schema, settings: &Settings, way: Way, centre: Vec<f64>, plain: Vec<f64>) -> Self {
+    /// From an ascent: the plain form that stands for it, draws from what it found (or that form alone), and the shares of its experts.
+    pub(super) fn ascended(schema: &Schema, settings: &Settings, way: Way, centre: Vec<f64>, plain: Vec<f64>, shares: Vec<f64>) -> Self {
         Self {
             schema: schema.clone(),
             settings: settings.clone(),
@@ -121,12 +155,16 @@ impl ExpertsPosterior {
             log_likelihood: Vec::new(),
             hyper: Vec::new(),
             notes: Vec::new(),
+            shares,
         }
     }
 
     /// From bytes that [`Posterior::save`] made.
     pub fn read(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            1 => Ok(older.decode::<WithoutShares>()?.into()),
+            _ => Err(older.refused()),
+        })?)
     }
 
     pub(super) fn shape(&self) -> &Shape {

@@ -6,69 +6,19 @@ use rayon::prelude::*;
 
 use super::posterior::{ExpertsPosterior, Way};
 use super::settings::Inference;
+use super::shares;
+use super::spread::Spread;
 use crate::answer::{ColumnKind, Dim, DrawTable, Fact, NamedArray, Summary, SummaryTable};
 use crate::diagnostics::{R_HAT_LIMIT, r_hat, summarise};
 use crate::linalg::dot;
-use crate::prior::angular::{AngleSummary, Regulariser, angles};
 
-/// Figures of the angles on one side of a draw.
-struct Spread {
-    /// Angles of all pairs, ascending.
-    signed: Vec<f64>,
-    non_obtuse: Vec<f64>,
-    /// The regulariser, as it is set.
-    omega: f64,
-}
-
-impl Spread {
-    fn of(weights: &[f64], dim: usize, gamma: f64) -> Self {
-        let found = angles(weights, dim);
-        let (mut signed, mut non_obtuse) = (found.signed, found.non_obtuse);
-        signed.sort_by(f64::total_cmp);
-        non_obtuse.sort_by(f64::total_cmp);
-        Self { signed, non_obtuse, omega: Regulariser { gamma, delta: 0.0 }.value(weights, dim) }
-    }
-
-    /// Mean, least and variance of the angles and of the non-obtuse ones, and the regulariser.
-    fn figures(&self) -> [f64; 7] {
-        let of = |angles: &[f64]| AngleSummary::of(angles).map_or([f64::NAN; 3], |s| [s.mean, s.min, s.variance]);
-        let ([a, b, c], [d, e, f]) = (of(&self.signed), of(&self.non_obtuse));
-        [a, b, c, d, e, f, self.omega]
-    }
-}
-
-const FIGURES: [&str; 7] = [
-    "mean angle",
-    "smallest angle",
-    "variance of angles",
-    "mean non-obtuse angle",
-    "smallest non-obtuse angle",
-    "variance of non-obtuse angles",
-    "mutual angular regulariser",
-];
+/// Experts and columns whose weights the summary shows; arrays have all.
+const SHOWN_EXPERTS: usize = 6;
+const SHOWN_COLUMNS: usize = 20;
+/// Ranks of experts whose shares the summary shows.
+const SHOWN_SHARES: usize = 20;
 
 impl ExpertsPosterior {
-    /// Angles of every draw: of the experts, and of the gates. Gates are known up to a common shift, so they are centred first.
-    fn spreads(&self) -> Vec<(&'static str, Vec<Spread>)> {
-        let shape = self.shape();
-        if shape.experts < 2 {
-            return Vec::new();
-        }
-        let (theta, eta) = shape.plain_parts();
-        let (k, p, gamma) = (shape.experts, shape.inputs, self.settings.gamma);
-        let experts =
-            (0..self.draws()).into_par_iter().map(|i| Spread::of(&self.draw(i)[theta.clone()], shape.expert_dim(), gamma)).collect();
-        let gates = (0..self.draws()).into_par_iter().map(|i| {
-            let mut eta = self.draw(i)[eta.clone()].to_vec();
-            for j in 0..p {
-                let mean = eta.iter().skip(j).step_by(p).sum::<f64>() / k as f64;
-                eta.iter_mut().skip(j).step_by(p).for_each(|v| *v -= mean);
-            }
-            Spread::of(&eta, p, gamma)
-        });
-        vec![("experts", experts), ("gates", gates.collect())]
-    }
-
     /// Probability of the second class (of two) or of the commonest, at some of the rows the fit has seen, a value a draw.
     fn probes(&self) -> Vec<Vec<f64>> {
         let shape = self.shape();
@@ -115,8 +65,16 @@ impl ExpertsPosterior {
         let mut table = DrawTable::new("quantities", lengths);
         table.row("log joint density", &self.log_joint);
         table.row("log likelihood", &self.log_likelihood);
+        if shape.experts > 1 && !self.shares.is_empty() {
+            let used: Vec<f64> = (0..self.draws()).map(|i| self.number_in_use(i) as f64).collect();
+            table.row("experts in use", &used);
+        }
+        let mut notes = self.idle_note();
         for (name, values) in self.figures_of_angles() {
-            table.row(name, &values);
+            match values.iter().filter(|v| v.is_nan()).count() {
+                0 => table.row(name, &values),
+                _ => table.partial_row(name, &values),
+            }
         }
         for (name, values) in &self.hyper {
             table.row(name, values);
@@ -132,25 +90,118 @@ impl ExpertsPosterior {
             facts.push(fact.remark(format!("at the worst of {} rows{verdict}", probes.len())));
         }
         let (table, verdict) = table.finish();
-        Summary {
-            facts,
-            tables: vec![table],
-            converged: verdict.converged && self.notes.is_empty(),
-            notes: [verdict.sentences, self.notes.clone()].concat(),
-        }
+        facts.extend(self.in_use_fact());
+        notes.extend(verdict.sentences);
+        notes.extend_from_slice(&self.notes);
+        let tables = std::iter::once(table).chain(self.shares_table()).collect();
+        Summary { facts, tables, converged: verdict.converged && self.notes.is_empty(), notes }
     }
 
-    /// Figures of the angles between experts and between gates: a name and a value a draw.
-    fn figures_of_angles(&self) -> Vec<(String, Vec<f64>)> {
-        let mut out = Vec::new();
-        for (side, spreads) in self.spreads() {
-            let figures: Vec<[f64; 7]> = spreads.iter().map(Spread::figures).collect();
-            for (f, name) in FIGURES.iter().enumerate() {
-                // two experts have one angle, which has no variance
-                if self.shape().experts > 2 || ![1, 2, 4, 5].contains(&f) {
-                    out.push((format!("{name} of {side}"), figures.iter().map(|v| v[f]).collect()));
+    fn number_in_use(&self, i: usize) -> usize {
+        self.in_use(i).into_iter().filter(|used| *used).count()
+    }
+
+    /// Mean number of experts in use.
+    fn mean_in_use(&self) -> f64 {
+        (0..self.draws()).map(|i| self.number_in_use(i) as f64).sum::<f64>() / self.draws() as f64
+    }
+
+    /// How many experts have rows.
+    fn in_use_fact(&self) -> Option<Fact> {
+        let experts = self.shape().experts;
+        if experts < 2 || self.shares.is_empty() {
+            return None;
+        }
+        Some(match self.way {
+            Way::Chains(_) => Fact::number("experts in use", self.mean_in_use()).remark(format!("of {experts}, mean of the draws")),
+            Way::Ascent { .. } => Fact::count("experts in use", self.number_in_use(0)).remark(format!("of {experts}")),
+        })
+    }
+
+    /// A warning where experts are idle, and in what part of the draws there is no angle.
+    fn idle_note(&self) -> Vec<String> {
+        let (experts, used) = (self.shape().experts, self.mean_in_use());
+        if experts < 2 || self.shares.is_empty() || used > experts as f64 - 0.5 {
+            return Vec::new();
+        }
+        let idle = experts as f64 - used;
+        let idle = if matches!(self.way, Way::Chains(_)) { format!("on average {idle:.1}") } else { format!("{idle:.0}") };
+        let mut note = shares::idle_warning(&idle, experts, self.schema.counts.iter().sum()) + " Angles leave them out.";
+        let alone = (0..self.draws()).filter(|i| self.number_in_use(*i) < 2).count() as f64 / self.draws() as f64;
+        note += &match alone {
+            1.0 => " One expert has all rows: the fit is a single linear classifier, and there is no angle to show.".to_string(),
+            0.0 => String::new(),
+            _ => format!(" In {:.0} % of the draws one expert has all rows, and there is no angle.", 100.0 * alone),
+        };
+        vec![note + shares::FEWER]
+    }
+
+    /// Shares of the experts: by label where labels mean something, else of the largest, the next and so on in each draw.
+    fn shares_table(&self) -> Option<SummaryTable> {
+        use ColumnKind::Share;
+        let experts = self.shape().experts;
+        if experts < 2 {
+            return None;
+        }
+        if let Way::Ascent { .. } = self.way {
+            let mut table = SummaryTable::new("share of rows", [("share", Share)]);
+            let shares = self.shares_of(0)?;
+            table.rows = shares.iter().enumerate().map(|(k, share)| (format!("expert {}", k + 1), vec![*share])).collect();
+            return Some(table);
+        }
+        let sorted = self.sorted_shares()?;
+        let mut table = SummaryTable::new("share of rows", [("mean", Share), ("5%", Share), ("95%", Share)]);
+        for rank in 0..experts.min(SHOWN_SHARES) {
+            let found = summarise(&[sorted.iter().map(|s| s[rank]).collect::<Vec<f64>>()]);
+            let name = if rank == 0 { "largest expert".to_string() } else { format!("{}. largest", rank + 1) };
+            table.rows.push((name, vec![found.mean, found.q5, found.q95]));
+        }
+        Some(table)
+    }
+
+    /// Weights of the experts in use and of their gates, for the columns that matter most: where labels mean something.
+    fn weight_tables(&self) -> Vec<SummaryTable> {
+        let (shape, design, width) = (self.shape(), &self.schema.design, self.width());
+        let mut order: Vec<usize> = (0..shape.experts).filter(|k| self.in_use(0)[*k]).collect();
+        if let Some(shares) = self.shares_of(0) {
+            order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
+        }
+        order.truncate(SHOWN_EXPERTS);
+        order.sort_unstable();
+        let natural = self.natural(&self.centre);
+        let (gates, experts) = natural.split_at(shape.gates() * (width + 1));
+        let units = shape.gated().units();
+        let names = |j: usize| self.schema.columns.get(j).cloned().unwrap_or_else(|| format!("x{}", j + 1));
+        let table = |what: &str, vectors: &[f64], units: usize| {
+            let of = |k: usize, u: usize, j: usize| vectors[(k * units + u) * (width + 1) + j];
+            // by the scale of the column: a weight alone says little
+            let mut weight = vec![0.0f64; width];
+            for (&j, scale) in design.kept.iter().zip(&design.scale) {
+                let j = j as usize;
+                weight[j] =
+                    order.iter().flat_map(|&k| (0..units).map(move |u| (k, u))).map(|(k, u)| of(k, u, j).abs() * scale).fold(0.0, f64::max);
+            }
+            let mut columns: Vec<usize> = (0..width).collect();
+            columns.sort_by(|a, b| weight[*b].total_cmp(&weight[*a]));
+            columns.truncate(SHOWN_COLUMNS);
+            let name = match columns.len() == width {
+                true => what.to_string(),
+                false => format!("{what} ({} of {width} columns)", columns.len()),
+            };
+            let mut table = SummaryTable::new(&name, order.iter().map(|k| (format!("expert {}", k + 1), ColumnKind::Number)));
+            let bias = design.intercept.then_some(width);
+            for u in 0..units {
+                for j in bias.into_iter().chain(columns.iter().copied()) {
+                    let column = if j == width { "intercept".to_string() } else { names(j) };
+                    let name = if units == 1 { column } else { format!("{}: {column}", self.schema.classes[u]) };
+                    table.rows.push((name, order.iter().map(|&k| of(k, u, j)).collect()));
                 }
             }
+            table
+        };
+        let mut out = vec![table("weights of experts", experts, units)];
+        if order.len() > 1 {
+            out.push(table("weights of gates", gates, 1));
         }
         out
     }
@@ -173,16 +224,19 @@ impl ExpertsPosterior {
         let Way::Ascent { objective, converged, ascents, .. } = self.way else { return Summary { facts, ..Summary::default() } };
         let name = if self.settings.inference == Inference::Map { "penalised log likelihood" } else { "bound on the log evidence" };
         facts.push(Fact::number(name, objective).remark(format!("best of {ascents}")));
+        facts.extend(self.in_use_fact());
         for (name, values) in self.figures_of_angles() {
             let found = summarise(&[values]);
             table.rows.push((name, vec![found.mean, found.q5, found.q95]));
         }
-        let mut notes = self.notes.clone();
+        let mut notes = self.idle_note();
+        notes.extend_from_slice(&self.notes);
         notes.push(match converged {
             true => format!("The best of {ascents} ascent(s) arrived."),
             false => "The best ascent did not arrive: raise `max_iter`, or take a larger `tol`.".into(),
         });
-        Summary { facts, tables: vec![table], converged, notes }
+        let tables = std::iter::once(table).chain(self.shares_table()).chain(self.weight_tables()).collect();
+        Summary { facts, tables, converged, notes }
     }
 
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
@@ -220,7 +274,7 @@ impl ExpertsPosterior {
         } else {
             coefficients(&self.centre, ["expert_coef", "expert_intercept", "gate_coef", "gate_intercept"], &[]);
         }
-        for (side, spreads) in self.spreads() {
+        for (side, spreads) in self.spreads(true) {
             let names = match side {
                 "experts" => ["angles_draws", "non_obtuse_angles_draws", "omega_draws"],
                 _ => ["gate_angles_draws", "gate_non_obtuse_angles_draws", "gate_omega_draws"],
@@ -231,6 +285,13 @@ impl ExpertsPosterior {
             out.push(NamedArray::new(names[0], by_pair(), flat(|s| &s.signed)));
             out.push(NamedArray::new(names[1], by_pair(), flat(|s| &s.non_obtuse)));
             out.push(NamedArray::draws(names[2], spreads.iter().map(|s| s.omega).collect()));
+        }
+        if let Some(sorted) = self.sorted_shares().filter(|_| sampled) {
+            let mean = (0..k).map(|rank| sorted.iter().map(|s| s[rank]).sum::<f64>() / m as f64).collect();
+            out.push(NamedArray::new("shares", vec![Dim::counted("rank", k)], mean));
+            out.push(NamedArray::new("shares_draws", vec![Dim::counted("draw", m), Dim::counted("rank", k)], sorted.concat()));
+        } else if !self.shares.is_empty() {
+            out.push(NamedArray::new("shares", vec![Dim::counted("expert", k)], self.shares.clone()));
         }
         match &self.way {
             Way::Chains(lengths) => {

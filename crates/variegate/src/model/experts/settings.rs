@@ -194,7 +194,7 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    fn meaningless(&self) -> Vec<Meaningless> {
+    pub(super) fn meaningless(&self) -> Vec<Meaningless> {
         use Inference::{Gibbs, Hmc, Map, Pr, Vb};
         let (inference, prior) = (self.inference, self.prior);
         let angular = matches!(prior, Prior::MutualAngular | Prior::MutualAngularOne);

@@ -9,11 +9,11 @@ use crate::diagnostics::{mcse_mean, summarise};
 use crate::model::{Fitted, RunSettings, family, fit};
 use crate::run::{Memory, Unobserved};
 
-fn settings(pairs: &[(&str, Value)]) -> Map<String, Value> {
+pub(super) fn settings(pairs: &[(&str, Value)]) -> Map<String, Value> {
     pairs.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
 }
 
-fn model(pairs: &[(&str, Value)]) -> Box<dyn Model> {
+pub(super) fn model(pairs: &[(&str, Value)]) -> Box<dyn Model> {
     family("experts").unwrap().configure(&settings(pairs)).unwrap()
 }
 
@@ -21,17 +21,17 @@ fn refused(pairs: &[(&str, Value)]) -> String {
     family("experts").unwrap().configure(&settings(pairs)).err().expect("refused").to_string()
 }
 
-fn drawn(pairs: &[(&str, Value)], rows: usize, request: &[(&str, Value)]) -> Dataset<'static> {
+pub(super) fn drawn(pairs: &[(&str, Value)], rows: usize, request: &[(&str, Value)]) -> Dataset<'static> {
     model(pairs).simulate(rows, &settings(request), 3).unwrap().data
 }
 
-fn run(pairs: &[(&str, Value)], data: &Dataset<'_>, threads: usize) -> Fitted {
+pub(super) fn run(pairs: &[(&str, Value)], data: &Dataset<'_>, threads: usize) -> Fitted {
     let settings = RunSettings { seed: 5, threads, block_rows: Some(32), ..RunSettings::default() };
     fit(model(pairs).as_ref(), data, &settings, &mut Unobserved).unwrap()
 }
 
 /// Every pair of prior and inference that goes together, as short as can be.
-fn ways() -> Vec<Vec<(&'static str, Value)>> {
+pub(super) fn ways() -> Vec<Vec<(&'static str, Value)>> {
     let mut out = Vec::new();
     for prior in ["gaussian", "mutual-angular", "mutual-angular-1", "determinantal"] {
         for inference in ["hmc", "gibbs", "mh", "vb", "pr", "map"] {

@@ -11,8 +11,11 @@ use super::{Settings, Shape};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
 use crate::model::softmax::{self, Softmax};
-use crate::model::{Family, Fit, Model};
+use crate::model::{Family, Fit, Model, short_number};
 use crate::{Error, Result};
+
+/// Settings that the tree has no use for; it has others in their place.
+pub(super) const NOT_READ: [&str; 2] = ["tol", "gate_bound"];
 
 /// The family with settings that are those of a tree.
 #[derive(Debug, Clone)]
@@ -28,7 +31,7 @@ impl TreeModel {
             Err(Error::setting(name, value, format!("{allowed} with prior `gaussian` and inference `vb`")))
         };
         if let Some(tol) = settings.tol {
-            return refuse("tol", &tol.to_string(), "left out (the family `softmax` has one that counts nats, not nats a row)");
+            return refuse("tol", &short_number(tol), "left out (the family `softmax` has one that counts nats, not nats a row)");
         }
         if settings.gate_bound != Settings::default().gate_bound {
             return refuse("gate_bound", "bouchard", "left out (the family `softmax` has `bound`)");

@@ -41,7 +41,7 @@ pub use settings::{LikelihoodKind, Settings};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, in_use, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::Around;
@@ -120,6 +120,10 @@ impl Model for FactorsModel {
 
     fn settings(&self) -> Map<String, Value> {
         as_map(&self.settings)
+    }
+
+    fn settings_in_use(&self) -> Map<String, Value> {
+        in_use(&self.settings, &self.settings.meaningless())
     }
 
     fn questions(&self) -> Questions {

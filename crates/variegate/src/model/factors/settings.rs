@@ -2,7 +2,7 @@
 
 use super::FactorsModel;
 use super::sampler::Kind as SamplerKind;
-use crate::model::{Declared, refuse_meaningless};
+use crate::model::{Declared, Meaningless, refuse_meaningless};
 use crate::{Result, settings, words};
 
 words! {
@@ -78,20 +78,22 @@ impl Settings {
         Ok(FactorsModel { settings: self })
     }
 
+    /// Which settings others make meaningless.
+    pub(super) fn meaningless(&self) -> [Meaningless; 3] {
+        let (gaussian, parallel) = (self.likelihood == LikelihoodKind::Gaussian, self.sampler == SamplerKind::Parallel);
+        [
+            (
+                gaussian,
+                &["atom_shape", "learn_shape", "weight_shape", "background_shape", "background_rate"],
+                "left out: it is for `likelihood` poisson alone",
+            ),
+            (!gaussian, &["center", "missing"], "left out: it is for `likelihood` gaussian alone"),
+            (!parallel, &["birth_rows"], "left out: it is for `sampler` parallel alone"),
+        ]
+    }
+
     /// Refuses settings that others make meaningless.
     fn check(&self) -> Result<()> {
-        let (gaussian, parallel) = (self.likelihood == LikelihoodKind::Gaussian, self.sampler == SamplerKind::Parallel);
-        refuse_meaningless(
-            self,
-            &[
-                (
-                    gaussian,
-                    &["atom_shape", "learn_shape", "weight_shape", "background_shape", "background_rate"],
-                    "left out: it is for `likelihood` poisson alone",
-                ),
-                (!gaussian, &["center", "missing"], "left out: it is for `likelihood` gaussian alone"),
-                (!parallel, &["birth_rows"], "left out: it is for `sampler` parallel alone"),
-            ],
-        )
+        refuse_meaningless(self, &self.meaningless())
     }
 }

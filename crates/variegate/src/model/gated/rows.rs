@@ -79,3 +79,30 @@ pub fn value(
     gated.values(scores, block.y.classes(), ln_likelihood, work);
     (0..block.rows()).map(|i| (weight(i), ln_likelihood[i])).filter(|(w, _)| *w != 0.0).map(|(w, ln)| w * ln).sum()
 }
+
+/// Sums over a block of the shares of each expert, in the place of the gradient; rows count as above.
+pub fn shares(
+    design: &Design,
+    gated: &Gated,
+    weights: &[f64],
+    block: &Block<'_>,
+    weight: impl Fn(usize) -> f64,
+    scratch: &mut Scratch,
+) -> Likelihood {
+    let (columns, gates) = (gated.columns(), gated.gates());
+    let mut sums = vec![0.0; gated.experts];
+    if gates == 0 {
+        sums[0] = (0..block.rows()).map(weight).sum();
+        return Likelihood { value: Sum(0.0), gradient: Sum(sums) };
+    }
+    let Scratch { panel, scores, ln_likelihood, work } = scratch;
+    scored(design.panel(block.x, panel), columns, weights, scores, ln_likelihood);
+    gated.shares(scores, block.y.classes(), ln_likelihood, work);
+    for (i, row) in scores.chunks_exact(columns).enumerate() {
+        let w = weight(i);
+        if w != 0.0 {
+            sums.iter_mut().zip(&row[..gates]).for_each(|(sum, share)| *sum += w * share);
+        }
+    }
+    Likelihood { value: Sum(0.0), gradient: Sum(sums) }
+}

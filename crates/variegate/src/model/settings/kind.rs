@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::short_number;
+
 /// Just below zero: as the excluded bound of numbers that may be zero.
 const BELOW_ZERO: f64 = -f64::MIN_POSITIVE;
 
@@ -132,9 +134,9 @@ impl Kind {
         let range = |above: f64, most: f64| match (above, most) {
             (a, m) if m == f64::MAX && a == f64::MIN => "a finite number".to_string(),
             (a, m) if m == f64::MAX && a == BELOW_ZERO => "a finite number of at least 0".to_string(),
-            (a, m) if m == f64::MAX => format!("a finite number above {a}"),
-            (a, m) if a == BELOW_ZERO => format!("a number from 0 to {m}"),
-            (a, m) => format!("a number above {a} and at most {m}"),
+            (a, m) if m == f64::MAX => format!("a finite number above {}", short_number(a)),
+            (a, m) if a == BELOW_ZERO => format!("a number from 0 to {}", short_number(m)),
+            (a, m) => format!("a number above {} and at most {}", short_number(a), short_number(m)),
         };
         match *self {
             Kind::Integer { least, most: u64::MAX } => format!("a whole number of at least {least}"),

@@ -53,8 +53,7 @@ impl Setting {
         if self.kind.admits(value) {
             return Ok(());
         }
-        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        Err(Error::setting(self.name, shown, self.kind.allowed()))
+        Err(Error::setting(self.name, shown(value), self.kind.allowed()))
     }
 
     /// Refuses a value of the struct's field that is not allowed.
@@ -107,11 +106,17 @@ pub fn refuse_meaningless<T: Declared>(settings: &T, groups: &[Meaningless]) -> 
     let (given, defaults) = (as_map(settings), as_map(&T::default()));
     for (meaningless, names, allowed) in groups {
         if let Some(name) = names.iter().find(|name| *meaningless && given.get(**name) != defaults.get(**name)) {
-            let value = given.get(*name).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
+            let value = given.get(*name).map_or_else(String::new, shown);
             return Err(Error::setting(name, value, *allowed));
         }
     }
     Ok(())
+}
+
+/// The settings that matter beside the others: all but those that others make meaningless.
+pub fn in_use<T: Declared>(settings: &T, groups: &[Meaningless]) -> Map<String, Value> {
+    let idle = |name: &str| groups.iter().any(|(meaningless, names, _)| *meaningless && names.contains(&name));
+    as_map(settings).into_iter().filter(|(name, _)| !idle(name)).collect()
 }
 
 /// The settings of `T` as a map.
@@ -119,6 +124,22 @@ pub fn as_map<T: Serialize>(settings: &T) -> Map<String, Value> {
     match as_value(settings) {
         Value::Object(map) => map,
         _ => Map::new(),
+    }
+}
+
+/// A number in as few digits as tell it: 0.5, 300, 1e6, 1e-300.
+pub fn short_number(x: f64) -> String {
+    let plain = x.to_string();
+    let power = format!("{x:e}");
+    if x != 0.0 && !(1e-4..1e6).contains(&x.abs()) && power.len() < plain.len() { power } else { plain }
+}
+
+/// A value as messages and tables show it: words as they are, numbers short, nothing as `null`.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::String(word) => word.clone(),
+        // 1.0 is written 1
+        other => other.as_f64().filter(|_| other.is_f64()).map_or_else(|| other.to_string(), short_number),
     }
 }
 

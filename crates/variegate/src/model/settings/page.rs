@@ -21,9 +21,7 @@ This page is written by a test from the declarations in the code.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "nothing".into(),
-        Value::String(word) => format!("`{word}`"),
-        // 1.0 is written 1
-        other => other.as_f64().filter(|_| other.is_f64()).map_or_else(|| format!("`{other}`"), |x| format!("`{x}`")),
+        other => format!("`{}`", super::shown(other)),
     }
 }
 
@@ -103,6 +101,24 @@ fn a_declaration_is_struct_defaults_and_table() {
     assert_eq!(Value::Object(defaults(&table))["choice"], json!("second-1"));
     let given = json!({"choice": "first", "n_draws": 9}).as_object().unwrap().clone();
     assert_eq!(resolve::<Few>("few", &given).unwrap(), Few::default().choice(Choice::First).n_draws(9));
+}
+
+#[test]
+fn numbers_are_short_wherever_they_are_shown() {
+    for (x, text) in
+        [(1.0, "1"), (0.5, "0.5"), (0.0, "0"), (300.0, "300"), (1e6, "1e6"), (1e12, "1e12"), (f64::MAX, "1.7976931348623157e308")]
+    {
+        assert_eq!(super::short_number(x), text);
+    }
+    assert_eq!(
+        (super::short_number(-1e300), super::short_number(1e-5), super::short_number(1234567.5)),
+        ("-1e300".into(), "1e-5".into(), "1234567.5".into())
+    );
+    let most = [Kind::not_negative_or_nothing(1e300), Kind::number(-1e300, 1e300), Kind::positive(), Kind::not_negative()];
+    assert!(most.iter().all(|kind| kind.allowed().len() < 60), "{most:?}");
+    // refusals too
+    let said = Few::default().share(1e300).check_ranges().unwrap_err().to_string();
+    assert!(said.contains("`share` is 1e300"), "{said}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve, resolve_from};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, in_use, resolve, resolve_from};
 use crate::answer::Posterior;
 use crate::answer::{Fact, Figure};
 use crate::check::{CheckReport, Effort, Progress};
@@ -188,6 +188,17 @@ impl Model for SoftmaxModel {
 
     fn settings(&self) -> Map<String, Value> {
         as_map(&self.settings)
+    }
+
+    fn settings_in_use(&self) -> Map<String, Value> {
+        let mut used = in_use(&self.settings, &self.settings.meaningless());
+        used.retain(|name, value| match name.as_str() {
+            // one of them says what is fitted, if any does
+            "subclasses" | "experts" | "gates" => !value.is_null(),
+            "folds" => self.settings.criterion == Criterion::Cv,
+            _ => true,
+        });
+        used
     }
 
     /// Weights of classes are weights of rows, and count in the means and deviations of columns like those.

@@ -341,7 +341,11 @@ impl Chosen for SoftmaxPosterior {
     fn selection(&self) -> Option<Selection> {
         let search = self.search().ok()?;
         let chosen = search.best(&self.table)?;
-        let figures = [Criterion::Elbo, Criterion::ElboSym, Criterion::ElboTight, Criterion::Paper, Criterion::Bic, Criterion::Cv];
+        let mut figures = vec![Criterion::Elbo, Criterion::ElboSym, Criterion::ElboTight, Criterion::Bic, Criterion::Cv];
+        // its sign is wrong: it stands beside the others only where it was asked for
+        if search.criterion == Criterion::Paper {
+            figures.insert(3, Criterion::Paper);
+        }
         let mut headings: Vec<String> = figures.iter().map(|c| c.word().to_string()).collect();
         headings.extend(["elbo-tight se", "cv error", "ln symmetries", "ln effective"].map(String::from));
         let row = |c: &Candidate| {

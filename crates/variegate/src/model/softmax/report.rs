@@ -12,6 +12,7 @@ use super::{Inference, bound};
 use crate::answer::{Chosen, ColumnKind, Dim, Fact, Figure, NamedArray, Summary, SummaryTable};
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
+use crate::model::experts::shares;
 
 /// z of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_6;
@@ -157,13 +158,13 @@ impl SoftmaxPosterior {
         if layout.outputs == 1 { expert } else { format!("{expert}, outcome {}", q + 1) }
     }
 
-    /// The linear functions that are reported: name, node, and weights over its children.
-    fn contrasts(&self, layout: &Layout, all: bool) -> Vec<(String, usize, Vec<f64>)> {
+    /// The linear functions that are reported: name, node, and weights over its children. Two plain classes have one, the log-odds of the second.
+    fn contrasts(&self, layout: &Layout) -> Vec<(String, usize, Vec<f64>)> {
         let mut out = Vec::new();
         let plain = self.structure.is_concave() && layout.nodes.len() == 1;
         for (number, node) in layout.nodes.iter().enumerate() {
             let s = node.width();
-            if plain && s == 2 && !all {
+            if plain && s == 2 {
                 out.push((String::new(), number, vec![-1.0, 1.0]));
                 continue;
             }
@@ -193,9 +194,21 @@ impl SoftmaxPosterior {
         }
     }
 
+    /// A warning where experts behind one gate have next to no rows.
+    fn idle_note(&self) -> Vec<String> {
+        let (Structure::Experts(experts), Some(scores)) = (&self.structure, &self.scores) else { return Vec::new() };
+        let rows: f64 = scores.shares.iter().sum();
+        let idle = scores.shares.iter().filter(|s| **s < shares::least(rows) * rows).count();
+        if scores.shares.len() != *experts || idle == 0 {
+            return Vec::new();
+        }
+        vec![shares::idle_warning(&idle.to_string(), *experts, rows) + shares::FEWER]
+    }
+
     fn notes(&self) -> Vec<String> {
         let sweeps = self.sweeps;
-        let mut notes = vec![match self.standing {
+        let mut notes = self.idle_note();
+        notes.push(match self.standing {
             _ if self.settings.inference == Inference::Map => {
                 "penalised maximum likelihood: probabilities take the weights as certain".into()
             }
@@ -209,7 +222,7 @@ impl SoftmaxPosterior {
                 "stopped for numerical reasons: the bound was no longer finite in sweep {sweeps}, and the state before it was kept; \
                  standardise the columns"
             ),
-        }];
+        });
         if let Some(selection) = self.selection().filter(|s| s.rows.len() > 1) {
             notes.push(selection.reason);
         }
@@ -255,7 +268,7 @@ impl SoftmaxPosterior {
         let rows = &mut coefficients.rows;
         let directions = self.directions();
         let names = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
-        let contrasts = self.contrasts(&layout, false);
+        let contrasts = self.contrasts(&layout);
         for (column, direction) in names.zip(&directions) {
             for (child, node, weight) in &contrasts {
                 let (mean, sd) = self.contrast(&layout, *node, direction, weight);
@@ -318,7 +331,7 @@ impl SoftmaxPosterior {
         let layout = self.layout();
         let d = &self.schema.design;
         let width = d.available();
-        let contrasts = self.contrasts(&layout, true);
+        let contrasts = self.contrasts(&layout);
         let s = contrasts.len();
         let (mut coef, mut coef_sd) = (vec![0.0; s * width], vec![0.0; s * width]);
         let (mut intercept, mut intercept_sd) = (vec![0.0; s], vec![0.0; s]);
@@ -330,7 +343,9 @@ impl SoftmaxPosterior {
             }
             (intercept[c], intercept_sd[c]) = self.contrast(&layout, *node, &directions[directions.len() - 1], weight);
         }
-        let child = || Dim::named("child", contrasts.iter().map(|(name, ..)| name.clone()));
+        // the log-odds of two plain classes are those of the second
+        let named = |name: &String| if name.is_empty() { self.schema.classes[1].clone() } else { name.clone() };
+        let child = || Dim::named("child", contrasts.iter().map(|(name, ..)| named(name)));
         let column = || Dim::inputs(d, &self.schema.columns);
         let mut out = vec![
             NamedArray::new("coef", vec![child(), column()], coef),

@@ -199,7 +199,7 @@ const NOT_OF_MAP: &[&str] =
     &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "gate_precision", "a0", "b0", "bias_precision"];
 impl Settings {
     /// Which settings others make meaningless.
-    fn meaningless(&self) -> [Meaningless; 10] {
+    pub(super) fn meaningless(&self) -> [Meaningless; 10] {
         let gibbs = self.inference == Inference::Gibbs;
         let subclasses = self.subclasses.as_deref().and_then(Sizes::read);
         let compressive = matches!(subclasses, Some(Sizes::Compressive(_)));

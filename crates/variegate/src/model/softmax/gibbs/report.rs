@@ -35,13 +35,15 @@ impl DrawsPosterior {
         match layout.nodes.first() {
             Some(node) => {
                 let children = node.width();
-                let mut out: Vec<(String, Vec<f64>)> = self.schema.classes.iter().map(|c| (c.clone(), Vec::new())).collect();
+                // of two classes the log-odds of the second, which are twice its distance from the mean
+                let (from, scale) = if children == 2 { (1, 2.0) } else { (0, 1.0) };
+                let mut out: Vec<(String, Vec<f64>)> = self.schema.classes[from..].iter().map(|c| (c.clone(), Vec::new())).collect();
                 for draw in draws() {
                     let w = node.child_weights(&draw[..node.units * dim], dim);
                     let mean: Vec<f64> = (0..dim).map(|j| (0..children).map(|c| w[c * dim + j]).sum::<f64>() / children as f64).collect();
-                    for (c, (_, out)) in out.iter_mut().enumerate() {
+                    for (c, (_, out)) in (from..).zip(out.iter_mut()) {
                         let contrast: Vec<f64> = w[c * dim..(c + 1) * dim].iter().zip(&mean).map(|(w, m)| w - m).collect();
-                        natural(&contrast, 1.0, 0.0, out);
+                        natural(&contrast, scale, 0.0, out);
                     }
                 }
                 out
@@ -182,15 +184,9 @@ impl DrawsPosterior {
             let width = self.schema.design.kept.len() + 1;
             let columns = self.schema.design.names(&self.schema.columns).into_iter().chain(["(intercept)".to_string()]);
             for (j, column) in columns.enumerate() {
-                for (c, (name, values)) in coefficients.iter().enumerate() {
-                    let of = |values: &[f64]| values.iter().skip(j).step_by(width).copied().collect::<Vec<f64>>();
-                    if two && c == 0 {
-                        // against the mean of two, log-odds are halved
-                        rows.push((column.clone(), of(&coefficients[1].1).iter().map(|v| 2.0 * v).collect()));
-                    } else if !two {
-                        let label = if coefficients.len() == 1 { column.clone() } else { format!("{column} [{name}]") };
-                        rows.push((label, of(values)));
-                    }
+                for (name, values) in &coefficients {
+                    let label = if coefficients.len() == 1 { column.clone() } else { format!("{column} [{name}]") };
+                    rows.push((label, values.iter().skip(j).step_by(width).copied().collect()));
                 }
             }
         }

@@ -388,15 +388,15 @@ fn plain_softmax_reports_log_odds() {
     assert!(summary.fact("table").is_some_and(|t| t.to_string().contains("log-odds of `c2` against `c1`")));
     let arrays = fitted.posterior.arrays();
     let get = |name: &str| arrays.iter().find(|a| a.name == name).unwrap();
-    assert_eq!((get("coef_draws").shape(), get("intercept_draws").shape()), (vec![60, 2, 2], vec![60, 2]));
-    let slope = get("coef_draws").values.chunks(4).map(|c| c[2] - c[0]).sum::<f64>() / 60.0;
+    assert_eq!((get("coef_draws").shape(), get("intercept_draws").shape()), (vec![60, 1, 2], vec![60, 1]));
+    let slope = get("coef_draws").values.chunks(2).map(|c| c[0]).sum::<f64>() / 60.0;
     assert!((slope - summary.rows()[2].1[0]).abs() < 1e-12);
     // log-odds of a row by coefficients in its own units, and the log likelihood from them
     let (x, Target::Classes(classes)) = (data.x.to_dense(), &data.target) else { panic!() };
-    let (coef, intercept) = (&get("coef_draws").values[..4], &get("intercept_draws").values[..2]);
+    let (coef, intercept) = (&get("coef_draws").values[..2], get("intercept_draws").values[0]);
     let log_likelihood: f64 = (0..60)
         .map(|i| {
-            let odds = intercept[1] - intercept[0] + (0..2).map(|j| (coef[2 + j] - coef[j]) * x[2 * i + j]).sum::<f64>();
+            let odds = intercept + (0..2).map(|j| coef[j] * x[2 * i + j]).sum::<f64>();
             crate::special::ln_sigmoid(if classes.codes[i] == 1 { odds } else { -odds })
         })
         .sum();

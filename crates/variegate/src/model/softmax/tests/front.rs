@@ -106,6 +106,27 @@ fn coefficients_are_in_the_units_of_the_columns() {
     }
 }
 
+/// Two plain classes have one row of coefficients, the log-odds of the second, as the summary and logistic regression have.
+#[test]
+fn two_classes_have_one_row_of_log_odds() {
+    let x = pseudo(80 * 2, 9);
+    let codes: Vec<u32> = x.chunks(2).enumerate().map(|(i, r)| u32::from(r[0] - 0.5 * r[1] > 0.2) ^ u32::from(i % 7 == 0)).collect();
+    let data = Dataset::new(Matrix::dense(80, 2, x.clone())).with_target(classes(&codes, 2));
+    for coding in ["full", "logistic"] {
+        let fitted = run(model(&[("coding", json!(coding))]).as_ref(), &data);
+        let arrays = fitted.posterior.arrays();
+        let get = |name: &str| arrays.iter().find(|a| a.name == name).unwrap();
+        assert_eq!((get("coef").shape(), get("intercept_sd").shape()), (vec![1, 2], vec![1]), "{coding}");
+        let p = fitted.posterior.predict(&data, "map").unwrap();
+        for (row, p) in x.chunks(2).zip(p.probability.chunks(2)) {
+            let odds = get("intercept").values[0] + crate::linalg::dot(&get("coef").values, row);
+            assert!(((p[1] / p[0]).ln() - odds).abs() < 1e-9, "{coding}");
+        }
+        let summary = fitted.posterior.summary();
+        assert_eq!((summary.rows()[1].1[0], summary.rows()[1].1[1]), (get("coef").values[1], get("coef_sd").values[1]));
+    }
+}
+
 /// The sd of a reported contrast against draws of all weights from q.
 #[test]
 fn reported_deviations_are_those_of_the_weights() {

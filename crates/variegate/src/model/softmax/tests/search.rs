@@ -159,6 +159,19 @@ fn searches_resume_to_the_same_bits() {
     }
 }
 
+/// The published criterion has the wrong sign: it is shown only where it was asked for.
+#[test]
+fn the_published_criterion_is_shown_where_it_decides() {
+    let data = corners(60, 1.8);
+    for (criterion, shown) in [("elbo-sym", false), ("paper", true)] {
+        let fitted =
+            run(&[("experts", json!("all:2")), ("n_init", json!(1)), ("max_iter", json!(20)), ("criterion", json!(criterion))], &data);
+        let selection = fitted.posterior.selection().unwrap();
+        assert_eq!(selection.headings.contains(&"paper".to_string()), shown, "{:?}", selection.headings);
+        assert!(selection.rows.iter().all(|(_, figures)| figures.len() == selection.headings.len()));
+    }
+}
+
 #[test]
 fn cross_validation_prefers_what_predicts() {
     let data = corners(120, 1.5);
