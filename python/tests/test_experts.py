@@ -168,7 +168,9 @@ def test_gaussian_weights_by_variational_bayes(experts, crossed, tmp_path):
 def test_one_name_is_one_model(crossed):
     """Gaussian weights have the standard deviation that was asked for under every inference; trees learn theirs."""
     X, y = crossed
-    gaussian = MixtureOfExpertsClassifier(experts=3, prior="gaussian", inference="vb", tau=2.0, n_init=2, random_state=1)
+    gaussian = MixtureOfExpertsClassifier(
+        experts=3, prior="gaussian", inference="vb", tau=2.0, n_init=2, random_state=1
+    )
     gaussian.fit(X, y)
     given = {"precision": "fixed", "prior_precision": 0.25, "gate_precision": 0.25, "bias_precision": 0.04}
     tree = {"experts": 3, "coding": "logistic", "n_init": 2, "random_state": 1, "max_iter": 1000}

@@ -1,12 +1,14 @@
 """Factors that several sources share."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -162,7 +164,9 @@ def test_scores_of_counts(counts):
     assert found.log_ppd == -found.ln_probability.mean()
     assert (found.effective >= 1).all()
     assert np.isfinite(found.joint)
-    assert model.score(X, sources=sources) == model.score_samples(X, sources).mean()
+    # the fast measure, which has nothing to do with annealed runs
+    assert model.score(X, sources=sources) == -np.log(model.perplexity(X, sources))
+    np.testing.assert_array_equal(model.score_samples(X, sources), model.held_out(X, sources).ln_probability)
     completed = model.complete(X, sources)
     np.testing.assert_allclose(completed.sum(axis=1), 1.0, atol=1e-9)
     guessing = X.shape[1]
@@ -201,9 +205,72 @@ def test_real_numbers_and_missing_ones(reals):
         clone(model).fit(holes, sources=sources)
     filled = clone(model).set_params(missing=True).fit(holes, sources=sources)
     assert np.isfinite(filled.transform(holes, sources)).all()
+    assert np.isfinite(filled.score(holes, sources=sources))
+    assert filled.score(holes, sources=sources) == filled.held_out(holes, sources).ln_probability.mean()
     holes[0, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):
         filled.fit(holes, sources=sources)
+
+
+def test_settings_are_chosen_by_cross_validation(counts):
+    X, _ = counts
+    search = GridSearchCV(SharedFactorModel(**SHORT | {"n_chains": 1}), {"mass": [0.5, 2.0]}, cv=2).fit(X)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.score(X) == search.best_estimator_.score(X)
+
+
+def test_missing_entries_are_imputed(reals):
+    X, sources = reals
+    holes = X.copy()
+    rng = np.random.default_rng(2)
+    gaps = rng.uniform(size=X.shape) < 0.1
+    holes[gaps] = np.nan
+    model = SharedFactorModel(likelihood="gaussian", missing=True, **SHORT | {"n_warmup": 100})
+    model.fit(holes, sources=sources)
+    filled, std = model.impute(holes, sources, return_std=True)
+    np.testing.assert_array_equal(filled[~gaps], X[~gaps])
+    np.testing.assert_array_equal(std > 0, gaps)
+    np.testing.assert_array_equal(model.impute(holes, sources), filled)
+    # three factors and little noise: far nearer than the means of the columns, and as near as it claims
+    error = np.sqrt(np.mean((filled - X)[gaps] ** 2))
+    assert error < 0.5 * np.std(X)
+    assert 0.5 < np.sqrt(np.mean(((filled - X)[gaps] / std[gaps]) ** 2)) < 2.0
+    # of a row alone, whatever its company
+    np.testing.assert_array_equal(model.impute(holes[5:8], sources[5:8]), filled[5:8])
+    with pytest.raises(ValueError, match="fit with `missing`"):
+        SharedFactorModel(likelihood="gaussian", **SHORT).fit(X, sources=sources).impute(X, sources)
+    with pytest.raises(ValueError, match="cannot impute"):
+        SharedFactorModel(**SHORT).fit(np.ones((4, 2))).impute(np.ones((4, 2)))
+
+
+def test_names_of_columns_can_be_given(counts):
+    X, sources = counts
+    words = [f"word{j}" for j in range(12)]
+    model = SharedFactorModel(**SHORT).fit(sparse.csr_array(X), sources=sources, feature_names=words)
+    assert model.feature_names_in_.tolist() == words
+    assert all("(word" in name for name in model.summary().rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(X, sources)
+    with pytest.raises(ValueError, match="12 columns"):
+        clone(model).fit(X, feature_names=words[:3])
+    with pytest.raises(ValueError, match="'word0' twice"):
+        clone(model).fit(X, feature_names=[*words[:11], "word0"])
+    with pytest.raises(ValueError, match="already"):
+        clone(model).fit(pd.DataFrame(X, columns=words[::-1]), feature_names=words)
+    with pytest.raises(ValueError, match="list of names"):
+        clone(model).fit(X, feature_names="abcdefghijkl")
+    clone(model).fit(pd.DataFrame(X, columns=words), feature_names=words)
+
+
+def test_summary_has_every_source():
+    rng = np.random.default_rng(1)
+    X, sources = rng.poisson(2.0, size=(64, 6)), np.repeat([f"s{j}" for j in range(8)], 8)
+    summary = SharedFactorModel(**SHORT).fit(X, sources=sources).summary().to_dict()
+    assert set(summary["facts"]["rows of each source"]) == set(sources)
+    assert len(summary["tables"]["shared factors"]) == 28
+    for row in summary["table"].values():
+        assert all(f"P({s})" in row and f"share of {s}" in row for s in sources)
 
 
 def test_refuses_what_it_cannot_take(counts):

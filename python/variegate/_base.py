@@ -1,6 +1,7 @@
 """What the estimators share: checks at the door, the call into Rust, predictions."""
 
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -54,6 +55,35 @@ def columns_here(X, y=None, weights=None, sources=None):
         return X, *given, None
     X, found, columns = split_columns(X, given)
     return X, *found, None if columns is None else np.array(columns, dtype=object)
+
+
+def checked_names(feature_names, width, own=None):
+    """Names of the columns as a list, or None where none are given.
+
+    Parameters
+    ----------
+    feature_names : array-like of str or None
+        As they were given.
+    width : int
+        Number of columns.
+    own : sequence of str or None
+        Names that the columns have already.
+    """
+    if feature_names is None:
+        return None
+    if isinstance(feature_names, str):
+        raise ValueError(f"`feature_names` is {feature_names!r}, but it must be a list of names, one a column")
+    names = list(feature_names)
+    if odd := [name for name in names if not isinstance(name, str) or not name]:
+        raise ValueError(f"`feature_names` holds {odd[0]!r}, but every name must be a text that is not empty")
+    if len(names) != width:
+        raise ValueError(f"`feature_names` has {len(names)} names, but X has {width} columns: give each one name")
+    if len(set(names)) < len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise ValueError(f"`feature_names` has {twice!r} twice: names of columns must differ")
+    if own is not None and len(own) > 0 and list(own) != names:
+        raise ValueError("`feature_names` are not the names that the columns of X have already: leave them out")
+    return [str(name) for name in names]
 
 
 class FamilyEstimator(BaseEstimator):
@@ -115,9 +145,29 @@ class FamilyEstimator(BaseEstimator):
             )
         return self._finish()
 
-    def _fit_elsewhere(self, rows, class_weight=None):
+    def _name(self, feature_names, columns):
+        """Keep the names of columns that were given or that X has lost on the way."""
+        if columns is not None:
+            self.feature_names_in_ = columns
+        names = checked_names(feature_names, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        self._by_place = names is not None
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    @contextmanager
+    def _places_do(self):
+        """Where names were given beside an array, later arrays need none: no warning that they lack them."""
+        with warnings.catch_warnings():
+            if getattr(self, "_by_place", False):
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            yield
+
+    def _fit_elsewhere(self, rows, class_weight=None, feature_names=None):
         """Fit to rows that are with an engine."""
         self.n_features_in_ = rows.width
+        if names := checked_names(feature_names, rows.width, rows.columns):
+            rows.columns = names
+        self._by_place = feature_names is not None
         vars(self).pop("feature_names_in_", None)
         if rows.columns:
             self.feature_names_in_ = np.array(rows.columns, dtype=object)
@@ -186,7 +236,8 @@ class FamilyEstimator(BaseEstimator):
     def _rows(self, X):
         """Rows to say something about, as the model takes them."""
         check_is_fitted(self)
-        return validated(self, X, reset=False)
+        with self._places_do():
+            return validated(self, X, reset=False)
 
     def summary(self):
         """What was found and how sure it is.
@@ -222,7 +273,7 @@ class FamilyEstimator(BaseEstimator):
 class FamilyClassifier(ClassifierMixin, FamilyEstimator):
     """A classifier over one model family of the Rust library."""
 
-    def fit(self, X, y=None, sample_weight=None, *, target=None):
+    def fit(self, X, y=None, sample_weight=None, *, target=None, feature_names=None):
         """Fit the model.
 
         Parameters
@@ -237,6 +288,9 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
             Weight of each row: 0 leaves it out, 2 counts it twice. Or the name of a column of X.
         target : str, default=None
             Name of the column of X that is the class of each row, instead of `y`.
+        feature_names : array-like of str of shape (n_features,), default=None
+            Names of the columns, where X has none (an array, a sparse matrix): findings are told by them. Later rows
+            without names are told by their places.
 
         Returns
         -------
@@ -246,11 +300,10 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         self._forget()
         y = one_target(y, target)
         if (engine := self._engine()) is not None:
-            return self._fit_on(engine, X, y, column("sample_weight", sample_weight))
+            return self._fit_on(engine, X, y, column("sample_weight", sample_weight), feature_names)
         X, y, sample_weight, _, columns = columns_here(X, y, column("sample_weight", sample_weight))
         X, y = validated(self, X, y, reset=True)
-        if columns is not None:
-            self.feature_names_in_ = columns
+        self._name(feature_names, columns)
         check_classification_targets(y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -260,7 +313,7 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         names = [str(c) for c in self.classes_.tolist()]
         return self._fit(X, (codes, names), self._class_weights(codes, sample_weight), columns)
 
-    def _fit_on(self, engine, X, y, sample_weight):
+    def _fit_on(self, engine, X, y, sample_weight, feature_names):
         """Fit with an engine."""
         if y is None:
             raise ValueError(f"a {type(self).__name__} needs a class for each row: give `y` or `target`")
@@ -274,7 +327,7 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
             check_classification_targets(rows.classes)
             self.classes_ = rows.classes
             self._check_classes()
-            return self._fit_elsewhere(rows, self._weights_of_classes(rows.totals))
+            return self._fit_elsewhere(rows, self._weights_of_classes(rows.totals), feature_names)
 
     def _weights_of_classes(self, totals):
         """By what weights of rows are multiplied, one a class; None by nothing. `totals` are sums of weights."""

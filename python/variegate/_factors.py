@@ -89,9 +89,9 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
     Notes
     -----
     Rows of a source that the fit has not seen, and rows without a source where the fit had several, are rows of a new
-    source. `score` and `held_out` are probabilities of bags of counts: they compare models of this kind, and not with
-    the perplexity of a topic model, which is that of a sequence of words. `perplexity` is document completion, by which
-    any models of counts can be compared.
+    source. `held_out` and `score_samples` of counts are probabilities of bags of counts: they compare models of this
+    kind, and not with the perplexity of a topic model, which is that of a sequence of words. `score` and `perplexity`
+    are document completion, by which any models of counts can be compared.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
     ):
         self._store(locals())
 
-    def fit(self, X, y=None, sources=None):
+    def fit(self, X, y=None, sources=None, *, feature_names=None):
         """Fit the model.
 
         Parameters
@@ -162,6 +162,9 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         sources : array-like of shape (n_samples,) or str, default=None
             Where each row comes from: labels of any hashable type, or the name of a column of X. With a list of
             matrices, one label a matrix (None counts them from 0). None takes all rows as one source.
+        feature_names : array-like of str of shape (n_features,), default=None
+            Names of the columns, where X has none (an array, a sparse matrix): factors are told by them. Later rows
+            without names are told by their places.
 
         Returns
         -------
@@ -174,15 +177,14 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
                 raise ValueError("with an `engine`, rows of several sources are one table: put them under one another")
             with engine.hold(X, sources=column("sources", sources), block_rows=self._block_rows()) as rows:
                 self._labels = rows.labels
-                return self._fit_elsewhere(rows)
+                return self._fit_elsewhere(rows, feature_names=feature_names)
         known = columns = None
         if is_several(X):
             X, sources, known = stack(X, sources)
         else:
             X, _, _, sources, columns = columns_here(X, sources=column("sources", sources))
         X = self._validated(X, reset=True)
-        if columns is not None:
-            self.feature_names_in_ = columns
+        self._name(feature_names, columns)
         if sources is None:
             self._labels, given = None, None
         else:
@@ -192,15 +194,16 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         return self._fit(X, None, None, list(getattr(self, "feature_names_in_", [])), given)
 
     def _validated(self, X, reset):
-        return validated(
-            self,
-            X,
-            reset=reset,
-            missing=self.missing is True,
-            advice=", let the model draw them with `missing=True`" if self.likelihood == "gaussian" else "",
-            # nothing is left of one row when its mean is taken off
-            ensure_min_samples=2 if reset and self.likelihood == "gaussian" and self.center is True else 1,
-        )
+        with self._places_do():
+            return validated(
+                self,
+                X,
+                reset=reset,
+                missing=self.missing is True,
+                advice=", let the model draw them with `missing=True`" if self.likelihood == "gaussian" else "",
+                # nothing is left of one row when its mean is taken off
+                ensure_min_samples=2 if reset and self.likelihood == "gaussian" and self.center is True else 1,
+            )
 
     def _label_types(self):
         return {} if self._labels is None else {"source_type": type_of(self._labels)}
@@ -252,9 +255,9 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         """
         return self._coordinates(X, sources)
 
-    def fit_transform(self, X, y=None, sources=None):
+    def fit_transform(self, X, y=None, sources=None, *, feature_names=None):
         """Fit the model and give the coordinates of the same rows; see `fit` and `transform`."""
-        return self.fit(X, y, sources)._coordinates(X, sources)
+        return self.fit(X, y, sources, feature_names=feature_names)._coordinates(X, sources)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the factors.
@@ -318,7 +321,12 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         return self.held_out(X, sources).ln_probability
 
     def score(self, X, y=None, sources=None):
-        """Mean log probability of a row; see `held_out`.
+        """How well rows are predicted that the fit has not seen.
+
+        Of counts it is the mean log probability of a count that was held back: half of each row's counts is shown, the
+        other half is to be predicted (see `perplexity`, whose negative logarithm it is). Of real numbers it is the mean
+        log density of a row, and of what was observed of it with `missing` (see `held_out`). The log probability of
+        whole rows of counts takes far longer: ask `held_out` for it.
 
         Parameters
         ----------
@@ -332,9 +340,33 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         Returns
         -------
         float
-            In nats a row; larger is better.
+            In nats a count or a row; larger is better.
         """
-        return float(np.mean(self.score_samples(X, sources)))
+        if self.likelihood != "poisson":
+            return float(np.mean(self.score_samples(X, sources)))
+        return -float(np.log(self.perplexity(X, sources)))
+
+    def impute(self, X, sources=None, *, return_std=False):
+        """Fill in missing entries (NaN) by the means of their posterior distributions. For a fit with `missing`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or a list of these
+            Rows. What is said of a row depends on that row and its source alone.
+        sources : array-like of shape (n_samples,), default=None
+            Where each row comes from.
+        return_std : bool, default=False
+            Whether standard deviations are given too.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The rows without gaps; what was observed is as it was.
+        std : ndarray of shape (n_samples, n_features)
+            Standard deviations of what was filled in, and 0 elsewhere. With `return_std` alone.
+        """
+        filled, deviation = self._model.impute(*self._asked(X, sources))
+        return (filled, deviation) if return_std else filled
 
     def complete(self, X, sources=None, exposure=0.5):
         """Distribution over columns of what is still to come of each row, given a part of it. For counts.

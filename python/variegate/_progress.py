@@ -88,7 +88,6 @@ def follow(progress, title, schedule=None):
     # short fits should not leave a bar behind unless it was asked for
     delay = 0.0 if progress is True else 0.5
     with tqdm(desc=title, unit=" sweeps", delay=delay, dynamic_ncols=True) as bar:
-
         tell = _Forecast(title, schedule, lambda text: bar.write(text, file=sys.stderr))
 
         def advance(chains):

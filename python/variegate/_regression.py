@@ -141,7 +141,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
             settings["experts"] = None  # a tree says how many there are
         return settings
 
-    def fit(self, X, y=None, sample_weight=None, *, target=None):
+    def fit(self, X, y=None, sample_weight=None, *, target=None, feature_names=None):
         """Fit the model.
 
         Parameters
@@ -156,6 +156,9 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
             Weight of each row: 0 leaves it out, 2 counts it twice. Or the name of a column of X.
         target : str or list of str, default=None
             Name of the column of X that is the outcome, or of several, instead of `y`.
+        feature_names : array-like of str of shape (n_features,), default=None
+            Names of the columns, where X has none (an array, a sparse matrix): findings are told by them. Later rows
+            without names are told by their places.
 
         Returns
         -------
@@ -171,11 +174,10 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
                 X, y=y, weights=column("sample_weight", sample_weight), block_rows=self._block_rows()
             ) as rows:
                 self._flat = rows.outcomes == ()
-                return self._fit_elsewhere(rows)
+                return self._fit_elsewhere(rows, feature_names=feature_names)
         X, y, sample_weight, _, columns = columns_here(X, y, column("sample_weight", sample_weight))
         X, y = validated(self, X, y, reset=True, y_numeric=True, multi_output=True)
-        if columns is not None:
-            self.feature_names_in_ = columns
+        self._name(feature_names, columns)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         self._flat = y.ndim == 1

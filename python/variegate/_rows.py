@@ -27,7 +27,7 @@ def validated(estimator, X, *y, reset, missing=False, advice="", **options):
     **options
         Passed on to `validate_data`.
     """
-    names = _names(X)
+    names = _names(X, None if reset else estimator)
     options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_all_finite": False} | options
     try:
         found = validate_data(estimator, X, *y, reset=reset, **options)
@@ -71,13 +71,15 @@ def refuse_gaps(X, names, missing=False, advice=""):
     raise ValueError(f"Input X contains infinity: {_place(row, at, names)} is {value}{more}; {remedy}")
 
 
-def _names(X):
-    """Names of columns, where the rows have any."""
-    return None if getattr(X, "columns", None) is None else [str(name) for name in X.columns]
+def _names(X, fitted):
+    """Names of columns, where the rows have any, or the fit had."""
+    named = getattr(X, "columns", None)
+    named = getattr(fitted, "feature_names_in_", None) if named is None else named
+    return None if named is None else [str(name) for name in named]
 
 
 def _place(row, at, names):
-    return f"row {row} (counted from 0), column {at if names is None else f'`{names[at]}`'}"
+    return f"row {row} (counted from 0), column {f'`{names[at]}`' if names and at < len(names) else at}"
 
 
 def _not_a_number(X):

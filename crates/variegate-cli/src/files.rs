@@ -1,11 +1,11 @@
 //! Data files on the command line: how they are to be read, and what was found in them.
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use std::path::{Path, PathBuf};
 use variegate::answer::Posterior;
 use variegate::data::{DataError, Dataset, Target, TargetKind};
-use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_resolved};
+use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_names, read_resolved};
 use variegate_io::run_dir::RunDir;
 
 use crate::tables;
@@ -27,6 +27,9 @@ pub fn arguments() -> Vec<Arg> {
         column("ignore", "COLUMN,…", "Leave these columns out (may be repeated; `id*` is every name that begins so)")
             .value_delimiter(',')
             .action(ArgAction::Append),
+        column("names", "FILE", "Text file with the names of the columns, one a line, for a file without names (.npy, .npz, .mtx, svmlight)")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath),
     ];
     all.extend(format_arguments());
     all
@@ -71,6 +74,7 @@ pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
         sources: column(matches, "sources")?,
         columns: matches.get_many::<String>("columns").map(|c| c.cloned().collect()),
         ignore: matches.get_many::<String>("ignore").map(|c| c.cloned().collect()).unwrap_or_default(),
+        names: matches.get_one::<PathBuf>("names").map(|path| read_names(path)).transpose()?,
         ..ReadOptions::default()
     };
     override_format(matches, &mut options);

@@ -2,9 +2,6 @@
 
 /// Columns that a table may take on a terminal, unless `COLUMNS` says otherwise.
 const WIDTH: usize = 80;
-/// A column of names is not made narrower than this.
-const NARROWEST: usize = 8;
-
 /// A table: names on the left, the rest aligned to the right (or to the left for prose).
 #[derive(Debug, Clone, Default)]
 pub struct Table {
@@ -32,14 +29,16 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The text, within `width` columns: names are shortened first; what still does not fit goes into further bands below.
+    /// The text, within `width` columns. Names tell rows apart, so they stay whole as long as one column fits beside them; columns that do
+    /// not fit go into further bands below.
     pub fn render(&self, width: Option<usize>) -> String {
         let columns = self.headings.len();
         let mut widths: Vec<usize> = (0..columns).map(|j| self.lines().map(|cells| length(&cells[j])).max().unwrap_or(0)).collect();
         let width = width.unwrap_or(usize::MAX);
-        let total: usize = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
-        if total > width && columns > 0 {
-            widths[0] = widths[0].saturating_sub(total - width).max(NARROWEST.min(widths[0]));
+        if let [names, others @ ..] = &mut widths[..] {
+            // prose may be cut at the end of its line
+            let widest = others.iter().max().map_or(0, |w| if self.prose { 2 + w.min(&(width / 2)) } else { 2 + w });
+            *names = (*names).min(width.saturating_sub(widest));
         }
         let mut out = String::new();
         for band in bands(&widths, width) {
@@ -195,6 +194,24 @@ mod tests {
                 assert!(sample(name, columns).render(None).contains(name), "nothing is cut in a pipe");
             }
         }
+    }
+
+    /// Names and the words in them stay whole at 80 columns, whatever number of columns goes below.
+    #[test]
+    fn rows_can_be_told_apart() {
+        let mut t = Table::new(std::iter::once(String::new()).chain((1..=8).map(|j| format!("share of s{j}"))));
+        let name = |k: usize| format!("factor{k} (network, learning, training, model)");
+        for k in 1..=19 {
+            t.row(std::iter::once(name(k)).chain((0..8).map(|j| format!("0.{j}{k}"))));
+        }
+        let text = t.render(Some(80));
+        for k in 1..=19 {
+            assert!(text.lines().any(|l| l.starts_with(&name(k))), "{text}");
+        }
+        for j in 1..=8 {
+            assert!(text.contains(&format!("share of s{j}")), "{text}");
+        }
+        assert!(text.lines().all(|l| length(l) <= 80), "{text}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn from_simulated_data_to_coordinates() {
         desk.bad(&format!("transform {run} alone.csv --sources source"), 1, &["`source`"]);
         desk.bad(&format!("transform {run} d.csv -o c.csv"), 1, &["c.csv", "--force"]);
 
-        desk.bad(&format!("score {run} few.csv"), 2, &["--completion", "--perplexity"]);
+        assert_eq!(desk.good(&format!("score {run} d.csv")).out, desk.good(&format!("score {run} d.csv --completion")).out, "the fast one");
         let said = desk.good(&format!("score {run} d.csv --completion -o rows.csv"));
         assert!(said.out.contains("perplexity") && said.out.contains("\nall ") && said.out.contains("seed 0"), "{}", said.out);
         assert!(desk.text("rows.csv").starts_with("row,source,held_out_words,ln_probability,perplexity\n1,"));
@@ -134,6 +134,81 @@ fn factors_of_real_numbers() {
     desk.bad("score runs/a d.csv --completion", 2, &["real numbers", "--perplexity"]);
     let said = desk.good("score runs/a d.csv --perplexity --temperatures 5 --runs 2 --draws 2");
     assert!(said.out.contains("log densities") && !said.out.contains("bag"), "{}", said.out);
+    let effort = "--temperatures 5 --runs 2 --draws 2";
+    let found = desk.good(&format!("score runs/a holes.csv {effort} --json")).json();
+    assert!(found["each"]["ln_probability"].as_array().unwrap().iter().all(|v| v.is_f64()), "what was observed has a density");
+
+    let said = desk.good("impute runs/a holes.csv -o filled.csv");
+    assert!(said.out.is_empty() && said.err.contains("imputed 1 entry of 30 rows"), "{}", said.err);
+    let filled = desk.text("filled.csv");
+    let (names, cells) = filled.split_once('\n').unwrap();
+    assert_eq!((names, filled.lines().count()), ("x1,x2,x3,x4", 31));
+    assert!(cells.split(',').next().unwrap().parse::<f64>().unwrap().is_finite(), "{cells}");
+    let entries = desk.good("impute runs/a holes.csv --entries").out;
+    assert!(entries.starts_with("row,column,mean,deviation\n1,x1,") && entries.lines().count() == 2, "{entries}");
+    let found = desk.good("impute runs/a holes.csv --json").json();
+    assert!(found["imputed"][0]["deviation"].as_f64().unwrap() > 0.0 && found["imputed"][0]["column"] == "x1", "{found}");
+    desk.fitted("fit factors d.csv --likelihood gaussian --source source --chains 1 --warmup 4 --draws 2 --out runs/b --quiet");
+    desk.bad("impute runs/b holes.csv", 1, &["`missing`"]);
+}
+
+/// Every source is in the table, among the pairs and in the figures for machines; what a short table leaves out is said.
+#[test]
+fn eight_sources_are_all_told() {
+    let desk = Desk::new();
+    desk.good("simulate factors --rows 64 --columns 6 --sources 8 --seed 1 -o d.csv");
+    let said = desk.fitted("fit factors d.csv --source source --seed 1 --chains 1 --warmup 20 --draws 4 --quiet --out runs/a");
+    assert!(said.out.contains("the table of shared factors: variegate summary runs/a"), "{}", said.out);
+    let found = desk.good("summary runs/a --json").json();
+    let text = desk.good("summary runs/a").out;
+    assert_eq!(found["tables"]["shared factors"].as_array().unwrap().len(), 28);
+    for j in 1..=8 {
+        assert!(found["table"][0][format!("P(s{j})")].is_f64() && found["table"][0][format!("share of s{j}")].is_f64(), "{found}");
+        assert!(found["facts"]["rows of each source"][format!("s{j}")].is_f64());
+        assert!(text.contains(&format!("P(s{j})")) && text.contains(&format!("share of s{j}")), "{text}");
+    }
+}
+
+/// Files without names of columns take them from a list, which the run keeps.
+#[test]
+fn names_of_columns_come_from_a_file() {
+    let desk = Desk::new();
+    let rows: Vec<[usize; 3]> = (0..24).map(|i| [1 + i % 3, 5 * (i % 2), 4 - i % 4]).collect();
+    let entries = |rows: &[[usize; 3]]| {
+        let all: String = rows.iter().enumerate().flat_map(|(i, r)| (0..3).map(move |j| format!("{} {} {}\n", i + 1, j + 1, r[j]))).collect();
+        format!("%%MatrixMarket matrix coordinate integer general\n{} 3 {}\n{all}", rows.len(), 3 * rows.len())
+    };
+    desk.write("d.mtx", &entries(&rows));
+    // the last feature never occurs
+    let lines: String = rows.iter().enumerate().map(|(i, r)| format!("{} 1:{} 2:{}\n", i % 2, r[0], r[1])).collect();
+    desk.write("d.svm", &lines);
+    let table: String = std::iter::once("0,1,2\n".to_string()).chain(rows.iter().map(|r| format!("{},{},{}\n", r[0], r[1], r[2]))).collect();
+    desk.write("d.csv", &table);
+    desk.write("words.txt", "apple\nbear\ncat\n\n");
+    let short = "--chains 1 --warmup 10 --draws 4 --seed 1 --quiet";
+    desk.fitted(&format!("fit factors d.mtx --names words.txt {short} --out runs/a"));
+    let shown = desk.good("summary runs/a").out;
+    assert!(["apple", "bear", "cat"].iter().all(|w| shown.contains(w)) && !shown.contains("x0"), "{shown}");
+    // later files without names are told by place, also where the list is gone; files with names by these
+    std::fs::remove_file(desk.path("words.txt")).unwrap();
+    let placed = desk.good("transform runs/a d.mtx").out;
+    desk.write("turned.csv", &rows.iter().fold("cat,apple,bear\n".to_string(), |t, r| t + &format!("{},{},{}\n", r[2], r[0], r[1])));
+    assert_eq!(desk.good("transform runs/a turned.csv").out, placed);
+    desk.write("words.txt", "apple\nbear\ncat\n");
+    desk.fitted(&format!("fit factors d.mtx --names words.txt --ignore bear {short} --out runs/b"));
+    assert!(!desk.good("summary runs/b").out.contains("bear"));
+    assert_eq!(desk.good("transform runs/b d.mtx").out, desk.good("transform runs/b turned.csv").out);
+    desk.fitted(&format!("fit logistic d.svm --names words.txt {short} --out runs/c"));
+    assert!(desk.good("summary runs/c").out.contains("cat"), "a feature that never occurs has a name too");
+    assert_eq!(desk.good("predict runs/c d.svm --quiet").out.lines().count(), 25);
+    desk.write("few.txt", "apple\nbear\n");
+    desk.bad(&format!("fit factors d.mtx --names few.txt {short} --out x"), 1, &["3 columns", "2 names", "--names"]);
+    desk.write("twice.txt", "apple\nbear\napple\n");
+    desk.bad(&format!("fit factors d.mtx --names twice.txt {short} --out x"), 1, &["twice.txt", "line 3", "`apple`", "line 1"]);
+    desk.write("gap.txt", "apple\n\ncat\n");
+    desk.bad(&format!("fit factors d.mtx --names gap.txt {short} --out x"), 1, &["line 2", "no name"]);
+    desk.bad(&format!("fit factors turned.csv --names words.txt {short} --out x"), 1, &["names of their own", "--no-header"]);
+    desk.bad(&format!("fit factors d.mtx --names none.txt {short} --out x"), 1, &["none.txt"]);
 }
 
 /// What predicts a target has no factors, and says so.
@@ -275,6 +350,7 @@ fn help_is_complete_and_fits() {
         "resume",
         "predict",
         "transform",
+        "impute",
         "score",
         "retrieve",
         "summary",

@@ -193,6 +193,20 @@ impl FittedModel {
         Ok(out)
     }
 
+    /// Rows with their missing entries filled in, and the standard deviations of these; 0 elsewhere.
+    #[pyo3(signature = (x, sources=None))]
+    fn impute<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        sources: Option<Sources<'_>>,
+    ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
+        let data = with_sources(&x, sources)?;
+        let found = py.detach(|| self.posterior.impute(&data)).map_err(raise)?;
+        let shape = [data.rows(), data.x.cols()];
+        Ok((array(py, &shape, found.values)?, array(py, &shape, found.deviation)?))
+    }
+
     /// Distribution over columns of what is still to come of each row, of which a share `exposure` was seen.
     #[pyo3(signature = (x, exposure, sources=None))]
     fn complete<'py>(

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use variegate::answer::Posterior;
+use variegate::answer::{Posterior, Summary};
 use variegate::data::TargetKind;
 use variegate::model::{Family, Prepared, RunSettings};
 use variegate::run::{Ending, Pace};
@@ -222,6 +222,15 @@ pub fn finish(run: RunDir, end: TrainingEnd, warnings: Vec<String>) -> Result<Fi
 /// Rows of the table that `fit` shows; `summary` shows all.
 const SHORT: usize = 12;
 
+/// What the short table leaves out, and how to see it; nothing where it is all.
+fn left_out(found: &Summary, path: &str) -> String {
+    let rows = found.rows().len().saturating_sub(SHORT);
+    let others = found.tables.iter().skip(1).filter(|t| !t.rows.is_empty()).map(|t| format!("the table of {}", t.name));
+    let more = (rows > 0).then(|| tables::count(rows, "more row", "more rows"));
+    let all: Vec<String> = more.into_iter().chain(others).collect();
+    if all.is_empty() { String::new() } else { format!("… and {}: variegate summary {path}\n", all.join(" and ")) }
+}
+
 /// Says what was found, where it is and what to do next.
 pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     let Finished { run, end, posterior, warnings } = done;
@@ -238,10 +247,7 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
         output::json(&value)?;
     } else if let Some(found) = &found {
         let structures = selection::short(selection.as_ref(), &path.to_string());
-        output::to_stdout(&(structures + &summary::table(found, Some(SHORT))))?;
-        if !quiet && found.rows().len() > SHORT {
-            eprintln!("… and {} more rows: variegate summary {path}", found.rows().len() - SHORT);
-        }
+        output::to_stdout(&(structures + &summary::table(found, Some(SHORT)) + &left_out(found, &path.to_string())))?;
     }
     if stopped {
         // also when quiet: what was begun is not done

@@ -6,6 +6,7 @@ mod completions;
 mod demo;
 mod extend;
 mod fit;
+mod impute;
 mod models;
 pub mod predict;
 mod resume;
@@ -46,6 +47,7 @@ pub fn root() -> Command {
             extend::command(),
             predict::command(),
             transform::command(),
+            impute::command(),
             score::command(),
             retrieve::command(),
             summary::command(),
@@ -66,6 +68,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Some(("extend", m)) => extend::run(m),
         Some(("predict", m)) => predict::run(m),
         Some(("transform", m)) => transform::run(m),
+        Some(("impute", m)) => impute::run(m),
         Some(("score", m)) => score::run(m),
         Some(("retrieve", m)) => retrieve::run(m),
         Some(("summary", m)) => summary::run(m),

@@ -17,13 +17,15 @@ use crate::{files, options, output};
 
 const EXAMPLES: &str = "\
 Examples:
-  variegate score runs/a test.csv --completion
+  variegate score runs/a test.csv
   variegate score runs/a test.csv --completion --seed 3 -o rows.csv
   variegate score runs/a test.csv --perplexity --runs 50 --json
 
 --completion shows half of each row's counts to the model and scores what it
-predicts of the other half: any model of counts can be compared by it.
---perplexity is the log probability of whole rows, by annealed importance sampling.";
+predicts of the other half: any model of counts can be compared by it, and it is
+fast. --perplexity is the log probability of whole rows, by annealed importance
+sampling. Counts are scored by the first unless told otherwise, real numbers by
+the second (of what was observed of a row, where entries may be missing).";
 
 /// What the probability of counts is not.
 const BAG: &str = "This is the probability of a bag of counts. A topic model's perplexity is that of a sequence of words, which is another \
@@ -49,10 +51,10 @@ pub fn command() -> Command {
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
         .args([
-            figure("completion", "Perplexity of the half of each row that was not shown, for counts"),
-            figure("perplexity", "Log probability of whole rows, averaged over the draws (log PPD)"),
+            figure("completion", "Perplexity of the half of each row that was not shown [default for counts]"),
+            figure("perplexity", "Log probability of whole rows, averaged over the draws (log PPD) [default for real numbers]"),
         ])
-        .group(ArgGroup::new("figure").args(["completion", "perplexity"]).required(true))
+        .group(ArgGroup::new("figure").args(["completion", "perplexity"]))
         .arg(files::sources())
         .args(files::format_arguments())
         .args([
@@ -86,7 +88,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
     let data = opened.read(&path, matches)?;
     let refused = || format!("cannot score `{}`", path.display());
-    let found = if options::flag(matches, "completion") {
+    let found = if options::flag(matches, "completion") || !real && !options::flag(matches, "perplexity") {
         let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
         Found::Completion { seed, columns: data.x.cols(), found: completion(posterior, &data, seed).with_context(refused)? }
     } else {

@@ -9,6 +9,7 @@ mod companion;
 mod csv;
 mod error;
 mod matrix_market;
+mod names;
 mod npy;
 mod npz;
 mod open;
@@ -24,6 +25,7 @@ use variegate::data::{DataError, Dataset, Target};
 
 pub use cells::{number_text, push_number};
 pub use error::{Cause, ReadError};
+pub use names::read_names;
 pub use options::{ColumnSpec, Format, IndexBase, ReadOptions, Schema};
 
 use open::Input;

@@ -173,6 +173,8 @@ pub struct ReadOptions {
     pub width: Option<usize>,
     /// The array of an `.npz` that holds the features; `X`, `x` or `data` if not given.
     pub array: Option<String>,
+    /// Names of the columns of a file that has none, as [`read_names`](super::read_names) reads them.
+    pub names: Option<Vec<String>>,
 }
 
 impl Default for ReadOptions {
@@ -192,6 +194,7 @@ impl Default for ReadOptions {
             index_base: IndexBase::Auto,
             width: None,
             array: None,
+            names: None,
         }
     }
 }

@@ -70,12 +70,19 @@ impl<'o> ReadRequest<'o> {
     }
 
     /// Gives each column of a file its part.
-    pub fn plan(&self, names: Names<'_>) -> Result<Plan, Cause> {
+    pub fn plan<'n>(&self, names: Names<'n>) -> Result<Plan, Cause>
+    where
+        'o: 'n,
+    {
         self.plan_with(names, self.own_target(), own(&self.options.sources), own(&self.options.weights))
     }
 
     /// The same with other lists of columns for target, sources and weights.
-    pub fn plan_with(&self, names: Names<'_>, target: &[String], sources: &[String], weights: &[String]) -> Result<Plan, Cause> {
+    pub fn plan_with<'n>(&self, names: Names<'n>, target: &[String], sources: &[String], weights: &[String]) -> Result<Plan, Cause>
+    where
+        'o: 'n,
+    {
+        let names = self.named(names)?;
         let columns = Columns::new(names);
         let kind = self.options.target_kind;
         let mut targets = columns.find_all(target)?;

@@ -87,8 +87,9 @@ pub(super) fn read(mut input: Input, request: &ReadRequest<'_>) -> Result<(Datas
     }
     let found = if indices.is_empty() { 0 } else { largest.0 as usize + !one_based as usize };
     let fixed = match request.features {
-        Features::Fitted(schema) if options.columns.is_none() => Some(schema.width),
-        _ => options.width,
+        Features::Fitted(schema) if options.columns.is_none() && options.names.is_none() => Some(schema.width),
+        // a feature that never occurs has a name too
+        _ => options.names.as_ref().map(Vec::len).or(options.width),
     };
     if let Some(width) = fixed.filter(|&w| w < found) {
         return Err(Cause::Line { line: largest.1, what: format!("feature {} is beyond the {width} features expected", largest.0) });

@@ -1,6 +1,6 @@
 //! Asking a posterior for a capability by name: the way of the fronts. What it lacks is one error, which says what it has.
 
-use super::{Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Posterior, RealPrediction, Responsibilities, Selection};
+use super::{Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, Posterior, RealPrediction, Responsibilities, Selection};
 use crate::data::Dataset;
 use crate::{Error, Result};
 
@@ -15,6 +15,7 @@ impl Answers<'_> {
             (self.coordinates.is_some(), "transform rows to coordinates"),
             (self.density.is_some(), "tell how probable rows are"),
             (self.completion.is_some(), "complete rows"),
+            (self.imputation.is_some(), "impute missing entries"),
             (self.neighbours.is_some(), "find rows that are alike"),
         ];
         let can: Vec<&str> = all.iter().filter(|(has, _)| *has).map(|(_, words)| *words).collect();
@@ -106,6 +107,11 @@ impl dyn Posterior + '_ {
     /// [`super::CompleteRows::complete`].
     pub fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
         self.answers().completion.ok_or_else(|| self.lacks("complete rows"))?.complete(data, exposure)
+    }
+
+    /// [`super::ImputeRows::impute`].
+    pub fn impute(&self, data: &Dataset<'_>) -> Result<Imputed> {
+        self.answers().imputation.ok_or_else(|| self.lacks("impute missing entries"))?.impute(data)
     }
 
     /// [`super::Neighbours::retrieve`].

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `classes.rs`, `outcomes.rs` | classes and real outcomes of rows |
 //! | `components.rs` | hidden components of rows |
-//! | `rows.rs` | coordinates, probabilities, completions and neighbours of rows |
+//! | `rows.rs` | coordinates, probabilities, completions, missing entries and neighbours of rows |
 //! | `selection.rs` | structures that were compared |
 //! | `ask.rs` | asking for one of them, with one error for those that are not there |
 //! | `summary.rs`, `arrays.rs` | what every posterior says of itself: figures, tables, arrays |
@@ -32,7 +32,7 @@ pub use draws::{DrawTable, KeptDraws};
 pub(crate) use outcomes::check_levels;
 pub use outcomes::{PredictOutcomes, RealPrediction};
 pub use panels::{PREDICT_PANEL, check_new_rows, check_prediction_rows, choose_method, for_panels, for_panels_parallel};
-pub use rows::{CompleteRows, Coordinates, HeldOut, HeldOutEffort, Neighbours, PlaceRows, RowDensity};
+pub use rows::{CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, Neighbours, PlaceRows, RowDensity};
 pub use selection::{Chosen, Selection};
 pub use summary::{ColumnKind, Fact, Figure, Summary, SummaryColumn, SummaryTable};
 
@@ -82,6 +82,8 @@ pub struct Answers<'a> {
     pub density: Option<&'a dyn RowDensity>,
     /// Completions of rows.
     pub completion: Option<&'a dyn CompleteRows>,
+    /// Missing entries of rows.
+    pub imputation: Option<&'a dyn ImputeRows>,
     /// Rows that are alike.
     pub neighbours: Option<&'a dyn Neighbours>,
     /// Structures that were compared.

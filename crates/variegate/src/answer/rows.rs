@@ -1,4 +1,4 @@
-//! What models of rows alone say of rows: coordinates, probabilities, completions and neighbours.
+//! What models of rows alone say of rows: coordinates, probabilities, completions, missing entries and neighbours.
 
 use crate::data::Dataset;
 use crate::{Error, Result};
@@ -13,7 +13,7 @@ pub trait PlaceRows {
 pub trait RowDensity {
     /// Whether rows are counts, whose probabilities are no densities.
     fn counts(&self) -> bool;
-    /// Log probability of each held-out row, averaged over draws.
+    /// Log probability of each held-out row, averaged over draws; of what was observed of it, where entries may be missing.
     fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut>;
 }
 
@@ -22,6 +22,21 @@ pub trait CompleteRows {
     /// Distribution over columns of the rest of each row, given the part of it that was seen, which is a share `exposure` of the whole
     /// (n×M, row-major; rows sum to one).
     fn complete(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>>;
+}
+
+/// A posterior that fills in missing entries.
+pub trait ImputeRows {
+    /// The rows with their missing entries (NaN) filled in.
+    fn impute(&self, data: &Dataset<'_>) -> Result<Imputed>;
+}
+
+/// Rows without gaps.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Imputed {
+    /// Row-major: observed entries as they are, missing ones by the mean of their posterior distribution.
+    pub values: Vec<f64>,
+    /// The standard deviation of that distribution; 0 where the entry was observed.
+    pub deviation: Vec<f64>,
 }
 
 /// A posterior that tells which rows are alike.

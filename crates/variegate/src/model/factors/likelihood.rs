@@ -200,8 +200,53 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     ) -> Result<()>;
 
     /// Log probability of the row that is being worked on, given the atoms it uses now (weights given, or integrated out where
-    /// `update` does that): what an annealed path weighs. Not tempered.
+    /// `update` does that), up to [`Likelihood::ln_constant`]: what an annealed path weighs. Not tempered.
     fn ln_row(&self, view: &Self::View, scratch: &Self::Scratch) -> f64;
+
+    /// What `ln_row` leaves out: it depends on the row alone.
+    fn ln_constant(&self, row: Row<'_>) -> f64 {
+        let _ = row;
+        0.0
+    }
+
+    /// Takes up the row that was begun last once more, with other entries or at another power: what does not depend on these is kept.
+    fn begin_again(&self, view: &Self::View, row: Row<'_>, entries: &[Entry], power: f64, scratch: &mut Self::Scratch) {
+        self.begin(view, row, entries, Tempering { power, exposure: 1.0 }, scratch);
+    }
+
+    /// Shape and rate of weights in a source; nothing where `update` integrates them out.
+    fn weight_prior(&self, scales: &Self::Scales, source: usize) -> Option<(f64, f64)> {
+        let _ = (scales, source);
+        None
+    }
+
+    /// `update` with this shape and rate of the weight instead of those of its prior.
+    fn update_under(
+        &self,
+        view: &Self::View,
+        atom: usize,
+        ln_odds: f64,
+        weight: (f64, f64),
+        scratch: &mut Self::Scratch,
+        rng: &mut Philox,
+    ) -> Result<bool> {
+        let _ = weight;
+        self.update(view, atom, ln_odds, scratch, rng)
+    }
+
+    /// Shape and rate of the distribution that `finish` drew the weight of entry number `place` from, or without a place that of an atom
+    /// which no count came from; nothing as `weight_prior`.
+    fn weight_given_counts(&self, view: &Self::View, scratch: &Self::Scratch, place: Option<usize>, atom: u32) -> Option<(f64, f64)> {
+        let _ = (view, scratch, place, atom);
+        None
+    }
+
+    /// The distribution of what was observed of a row, the atoms as these columns see them, and the entries; nothing where no entry is
+    /// missing.
+    fn observed(&self, view: &Self::View, row: Row<'_>) -> Option<(Self, Self::View, Vec<f64>)> {
+        let _ = (view, row);
+        None
+    }
 
     /// Atoms that the row that is being worked on uses now, ascending; weights where they are part of the state.
     fn list(&self, scratch: &Self::Scratch, entries: &mut Vec<Entry>);

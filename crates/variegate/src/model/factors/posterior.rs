@@ -10,8 +10,8 @@ use super::settings::{LikelihoodKind, Settings};
 use super::stage::{COUNTED, Stage, ln_mean_exp};
 use super::{NAME, Schema};
 use crate::answer::{
-    Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, KeptDraws, NamedArray, Neighbours, Origin, PREDICT_PANEL, PlaceRows,
-    Posterior, RowDensity, Summary, check_new_rows, for_panels_parallel,
+    Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin,
+    PREDICT_PANEL, PlaceRows, Posterior, RowDensity, Summary, check_new_rows, for_panels_parallel,
 };
 use crate::data::{Dataset, Needs, X};
 use crate::run::{Piece, state};
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 
 const SAVED: state::Kind = state::Kind::new("factors posterior", &["0.1"]);
 /// Stored draws that new rows are placed by, at most.
-const DRAWS: usize = 20;
+pub(super) const DRAWS: usize = 20;
 
 /// Draws, and what they mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl FactorsPosterior {
     }
 
     /// Source of each row as the fit knows it; one that was not seen has the number after the last.
-    fn sources_of(&self, data: &Dataset<'_>) -> Vec<u32> {
+    pub(super) fn sources_of(&self, data: &Dataset<'_>) -> Vec<u32> {
         let unseen = self.schema.sources.len() as u32;
         match &data.sources {
             None if unseen == 1 => vec![0; data.rows()],
@@ -140,14 +140,14 @@ impl FactorsPosterior {
         (0..take).map(|i| (2 * i + 1) * n / (2 * take)).collect()
     }
 
-    fn stages<L: Likelihood>(&self, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
+    pub(super) fn stages<L: Likelihood>(&self, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
         let unseen = sources.contains(&(self.schema.sources.len() as u32));
         let make = |i: usize| Ok((i, Stage::new(likelihood, &self.draws[i], &self.schema.rows, i as u32, unseen)?));
         self.some_draws(most).into_iter().map(make).collect()
     }
 
     /// Calls `f(state, first row, panel, sources)` for panels of rows in parallel and gives the states back in order.
-    fn panels<T: Send>(
+    pub(super) fn panels<T: Send>(
         &self,
         data: &Dataset<'_>,
         sources: &[u32],
@@ -221,12 +221,17 @@ impl FactorsPosterior {
     fn held_out_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
         let (sources, n) = (self.sources_of(data), data.rows());
         let stages = self.stages(likelihood, &sources, effort.draws)?;
-        // log probability of each row by each draw, and sums of weights and of their squares relative to the largest
-        let (mut by_draw, mut all) = (Vec::new(), vec![Vec::new(); n]);
-        // densities are on the scale of the data
-        let unit =
-            if self.settings.likelihood == LikelihoodKind::Gaussian { -(self.schema.width as f64) * self.schema.unit().ln() } else { 0.0 };
-        for (_, stage) in &stages {
+        // densities are on the scale of the data, and those of the entries that were observed
+        let ln_unit = if self.settings.likelihood == LikelihoodKind::Gaussian { self.schema.unit().ln() } else { 0.0 };
+        let unit: Vec<f64> = (0..n)
+            .map(|i| {
+                let mut observed = self.schema.width as f64;
+                data.x.view().for_row(i, |_, v| observed -= f64::from(u8::from(v.is_nan())));
+                -observed * ln_unit
+            })
+            .collect();
+        // draws and rows at once: a few rows keep all threads busy too
+        let annealed = |(_, stage): &(usize, Stage<L>)| -> Result<Vec<Vec<f64>>> {
             let parts = self.panels(
                 data,
                 &sources,
@@ -236,12 +241,15 @@ impl FactorsPosterior {
                     Ok(())
                 },
             )?;
-            let weights: Vec<Vec<f64>> = parts.concat();
-            by_draw.push(weights.iter().map(|w| ln_mean_exp(w) + unit).collect::<Vec<f64>>());
-            all.iter_mut().zip(weights).for_each(|(all, w)| all.extend(w));
-        }
+            Ok(parts.concat())
+        };
+        let weights: Vec<Vec<Vec<f64>>> = stages.par_iter().map(annealed).collect::<Result<_>>()?;
+        // log probability of each row by each draw, and all weights of each row
+        let by_draw: Vec<Vec<f64>> =
+            weights.iter().map(|draw| draw.iter().zip(&unit).map(|(w, unit)| ln_mean_exp(w) + unit).collect()).collect();
+        let all = (0..n).map(|i| weights.iter().flat_map(|draw| draw[i].iter().copied()).collect::<Vec<f64>>());
         let mut found = HeldOut::default();
-        for (i, weights) in all.iter().enumerate() {
+        for (i, weights) in all.enumerate() {
             let rows: Vec<f64> = by_draw.iter().map(|d| d[i]).collect();
             let mean = ln_mean_exp(&rows);
             let relative: Vec<f64> = rows.iter().map(|v| (v - mean).exp()).collect();
@@ -348,7 +356,7 @@ impl RowDensity for FactorsPosterior {
 
     fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
         effort.check()?;
-        self.check(data, false)?;
+        self.check(data, true)?;
         with_likelihood!(self, l => self.held_out_with(l, data, effort))
     }
 }
@@ -360,6 +368,18 @@ impl CompleteRows for FactorsPosterior {
         }
         self.check(data, false)?;
         with_likelihood!(self, l => self.complete_with(l, data, exposure))
+    }
+}
+
+impl ImputeRows for FactorsPosterior {
+    fn impute(&self, data: &Dataset<'_>) -> Result<Imputed> {
+        if !self.settings.missing {
+            return Err(super::unfit(
+                "this fit takes every entry as known: fit with `missing` true (and `likelihood` gaussian) to have missing entries imputed",
+            ));
+        }
+        self.check(data, true)?;
+        self.imputed(data)
     }
 }
 
@@ -376,10 +396,11 @@ impl Posterior for FactorsPosterior {
         Origin { family: NAME, columns: &self.schema.columns, width: self.schema.width, sources: &self.schema.sources }
     }
 
-    /// Only counts can be completed.
+    /// Only counts can be completed, and only real numbers can be missing.
     fn answers(&self) -> Answers<'_> {
         let completion = self.counts().then_some(self as &dyn CompleteRows);
-        Answers { coordinates: Some(self), density: Some(self), completion, neighbours: Some(self), ..Answers::default() }
+        let imputation = (!self.counts()).then_some(self as &dyn ImputeRows);
+        Answers { coordinates: Some(self), density: Some(self), completion, imputation, neighbours: Some(self), ..Answers::default() }
     }
 
     fn summary(&self) -> Summary {

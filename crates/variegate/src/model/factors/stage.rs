@@ -22,14 +22,14 @@ pub(super) const COUNTED: usize = 10;
 
 /// A draw with the atoms that new rows may use.
 pub(super) struct Stage<L: Likelihood> {
-    view: L::View,
-    scales: L::Scales,
+    pub(super) view: L::View,
+    pub(super) scales: L::Scales,
     /// Log odds of each source and atom; a source that was not seen comes last.
-    ln_odds: Vec<f64>,
+    pub(super) ln_odds: Vec<f64>,
     /// Number of atoms, the new ones included.
-    pub count: usize,
+    pub(super) count: usize,
     /// Number of the draw: rows of any company meet the same random numbers.
-    number: u32,
+    pub(super) number: u32,
 }
 
 impl<L: Likelihood> Stage<L> {
@@ -69,7 +69,7 @@ impl<L: Likelihood> Stage<L> {
         Ok(Self { view: likelihood.view(&phi, count, &scales), scales, ln_odds, count, number })
     }
 
-    fn rng(&self, item: u64) -> Philox {
+    pub(super) fn rng(&self, item: u64) -> Philox {
         Stream::new(0, self.number, Purpose::Predict).item(1 + item).rng()
     }
 
@@ -134,42 +134,6 @@ impl<L: Likelihood> Stage<L> {
         Ok(())
     }
 
-    /// Log weights of annealed runs of each row: the mean of their exponentials is the probability of the row.
-    pub(super) fn anneal(&self, likelihood: &L, x: X<'_>, sources: &[u32], temperatures: usize, runs: usize) -> Result<Vec<Vec<f64>>> {
-        let mut scratch = L::Scratch::default();
-        likelihood.prepare(&self.view, x, sources, &[], &mut scratch);
-        let (mut order, mut entries) = (Vec::new(), Vec::new());
-        let mut out = Vec::with_capacity(sources.len());
-        for (i, &source) in sources.iter().enumerate() {
-            let source = source as usize;
-            let row = Row { x, at: i, source, filled: &[] };
-            let mut weights = Vec::with_capacity(runs);
-            for run in 0..runs {
-                let mut rng = self.rng(1 + run as u64);
-                entries.clear();
-                for k in 0..self.count {
-                    if open01(&mut rng) < sigmoid(self.ln_odds[source * self.count + k]) {
-                        entries.push((k as u32, likelihood.prior_weight(&self.scales, source, &mut rng)?));
-                    }
-                }
-                let (mut weight, mut power) = (0.0, 0.0);
-                for q in 1..=temperatures {
-                    let next = (q as f64 / temperatures as f64).powi(3);
-                    likelihood.begin(&self.view, row, &entries, Tempering { power: next, exposure: 1.0 }, &mut scratch);
-                    weight += (next - power) * likelihood.ln_row(&self.view, &scratch);
-                    power = next;
-                    if q < temperatures {
-                        self.scan(likelihood, source, &mut order, &mut scratch, &mut rng)?;
-                        likelihood.list(&scratch, &mut entries);
-                    }
-                }
-                weights.push(weight);
-            }
-            out.push(weights);
-        }
-        Ok(out)
-    }
-
     /// The view, for what is expected of rows.
     pub(super) fn view(&self) -> &L::View {
         &self.view
@@ -179,42 +143,4 @@ impl<L: Likelihood> Stage<L> {
 /// Log of the mean of exponentials.
 pub(super) fn ln_mean_exp(values: &[f64]) -> f64 {
     log_sum_exp(values) - (values.len() as f64).ln()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::counts::{Counts, Scales};
-    use super::*;
-    use crate::data::Matrix;
-
-    /// Probability of a row by annealing against its exact value: the mean of exp(weight) is the probability.
-    #[test]
-    fn annealed_runs_are_unbiased() {
-        let scales = Scales { shape: 1.0, atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
-        let distribution = Counts {
-            width: 3,
-            sources: 1,
-            atom_shape: 1.0,
-            shape_prior: None,
-            weight_shape: 1.2,
-            rate_prior: (1.0, 1.0),
-            background_prior: (1.0, 1.0),
-            background_start: 0.2,
-            first_atom: None,
-            fixed: None,
-        };
-        let view = distribution.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3], 2, &scales);
-        let odds = |p: f64| (p / (1.0 - p)).ln();
-        let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
-        let stage = Stage::<Counts> { view, scales, ln_odds, count: 2, number: 1 };
-        for (x, exact) in [([3.0, 0.0, 5.0], -5.828103891), ([20.0, 3.0, 41.0], -19.675163375)] {
-            let rows = Matrix::dense(1, 3, x.to_vec());
-            let weights = &stage.anneal(&distribution, rows.view(), &[0], 50, 2000).unwrap()[0];
-            let ratios: Vec<f64> = weights.iter().map(|w| (w - exact).exp()).collect();
-            let n = ratios.len() as f64;
-            let mean = ratios.iter().sum::<f64>() / n;
-            let error = (ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / n / n).sqrt();
-            assert!((mean - 1.0).abs() < 4.0 * error, "{mean} ± {error}");
-        }
-    }
 }

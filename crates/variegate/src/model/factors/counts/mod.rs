@@ -251,11 +251,11 @@ impl Likelihood for Counts {
     }
 
     fn update(&self, view: &View, atom: usize, ln_odds: f64, scratch: &mut Scratch, rng: &mut Philox) -> Result<bool> {
-        scratch.update(view, self.weight_shape, atom, Some(ln_odds), rng)
+        scratch.update(view, self.own_weights(view, scratch), atom, Some(ln_odds), rng)
     }
 
     fn refresh(&self, view: &View, atom: usize, scratch: &mut Scratch, rng: &mut Philox) -> Result<()> {
-        scratch.update(view, self.weight_shape, atom, None, rng).map(|_| ())
+        scratch.update(view, self.own_weights(view, scratch), atom, None, rng).map(|_| ())
     }
 
     fn pairs(&self, view: &View, ln_odds: &[f64], free: &[bool], scratch: &mut Scratch, rng: &mut Philox) -> Result<()> {
@@ -293,7 +293,38 @@ impl Likelihood for Counts {
     }
 
     fn ln_row(&self, view: &View, scratch: &Scratch) -> f64 {
-        scratch.ln_row(view, self.width)
+        scratch.ln_rates(view, self.width)
+    }
+
+    /// −Σ ln x!
+    fn ln_constant(&self, row: Row<'_>) -> f64 {
+        let mut sum = 0.0;
+        row.x.for_row(row.at, |_, x| sum -= ln_gamma(x + 1.0));
+        sum
+    }
+
+    fn begin_again(&self, view: &View, row: Row<'_>, entries: &[Entry], power: f64, scratch: &mut Scratch) {
+        scratch.begin(view, row, entries, Tempering { power, exposure: 1.0 }, false);
+    }
+
+    fn weight_prior(&self, scales: &Scales, source: usize) -> Option<(f64, f64)> {
+        Some((self.weight_shape, scales.weight[source]))
+    }
+
+    fn update_under(
+        &self,
+        view: &View,
+        atom: usize,
+        ln_odds: f64,
+        weight: (f64, f64),
+        scratch: &mut Scratch,
+        rng: &mut Philox,
+    ) -> Result<bool> {
+        scratch.update(view, weight, atom, Some(ln_odds), rng)
+    }
+
+    fn weight_given_counts(&self, view: &View, scratch: &Scratch, place: Option<usize>, atom: u32) -> Option<(f64, f64)> {
+        Some(scratch.weight_given_counts(view, self.weight_shape, place, atom))
     }
 
     fn list(&self, scratch: &Scratch, entries: &mut Vec<Entry>) {
@@ -373,6 +404,13 @@ impl Likelihood for Counts {
 
     fn learn(&self, phi: &mut [f64], scales: &mut Scales, sums: &Sums, uses: &[u64], rows: &[u64], rng: &mut Philox) -> Result<Vec<f64>> {
         learn::learn(self, phi, scales, sums, uses, rows, rng)
+    }
+}
+
+impl Counts {
+    /// Shape and rate of the weights of the row that is worked on.
+    fn own_weights(&self, view: &View, scratch: &Scratch) -> (f64, f64) {
+        (self.weight_shape, view.scales.weight[scratch.source()])
     }
 }
 

@@ -150,8 +150,21 @@ impl Scratch {
         (&self.columns, &self.counts, &self.rate)
     }
 
-    /// Draws whether an atom is used and its weight; without odds the atom is kept, and its weight alone is drawn.
-    pub(super) fn update(&mut self, view: &View, shape: f64, atom: usize, ln_odds: Option<f64>, rng: &mut Philox) -> Result<bool> {
+    /// Source of the row.
+    pub(super) fn source(&self) -> usize {
+        self.source
+    }
+
+    /// Draws whether an atom is used and its weight, which has this shape and rate; without odds the atom is kept, and its weight alone is
+    /// drawn.
+    pub(super) fn update(
+        &mut self,
+        view: &View,
+        (shape, weight_rate): (f64, f64),
+        atom: usize,
+        ln_odds: Option<f64>,
+        rng: &mut Philox,
+    ) -> Result<bool> {
         let n = self.columns.len();
         let background = view.scales.background[self.source];
         let phi = &self.phi[atom * n..][..n];
@@ -175,7 +188,6 @@ impl Scratch {
                 }
             },
         );
-        let weight_rate = view.scales.weight[self.source];
         let (ratio, tempered) = pack(ratio, tempered, NEGLIGIBLE * weight_rate / shape, &mut self.packed);
         let prior = Gamma::new(shape, weight_rate)?;
         let total = self.weight_of_totals * view.totals[atom];
@@ -308,14 +320,20 @@ impl Scratch {
                 self.from_background += left as f64;
             }
         }
-        let rate = view.scales.weight[self.source];
         for (e, (a, w)) in entries.iter_mut().enumerate() {
-            let s: f64 = self.latent[e * n..][..n].iter().sum();
-            *w = Gamma::new(shape + s, rate + self.weight_of_totals * view.totals[*a as usize])?.sample(rng).max(SMALLEST);
+            let (shape, rate) = self.weight_given_counts(view, shape, Some(e), *a);
+            *w = Gamma::new(shape, rate)?.sample(rng).max(SMALLEST);
             self.weight[*a as usize] = *w;
         }
         self.rates(view, entries);
         Ok(())
+    }
+
+    /// Shape and rate of the weight of entry number `place` given the latent counts; without a place, given that there are none.
+    pub(super) fn weight_given_counts(&self, view: &View, shape: f64, place: Option<usize>, atom: u32) -> (f64, f64) {
+        let n = self.columns.len();
+        let s: f64 = place.map_or(0.0, |e| self.latent[e * n..][..n].iter().sum());
+        (shape + s, view.scales.weight[self.source] + self.weight_of_totals * view.totals[atom as usize])
     }
 
     /// Adds the latent counts of the last `finish`.
@@ -333,6 +351,13 @@ impl Scratch {
     /// Log probability of the row given the atoms it uses and their weights.
     pub(super) fn ln_row(&self, view: &View, width: usize) -> f64 {
         let seen: f64 = self.counts.iter().zip(&self.rate).map(|(&x, &r)| x * r.ln() - ln_gamma(x + 1.0)).sum();
+        let all: f64 = (0..view.count).filter(|&a| self.used[a]).map(|a| view.totals[a] * self.weight[a]).sum();
+        seen - all - width as f64 * view.scales.background[self.source]
+    }
+
+    /// The same without −Σ ln x!.
+    pub(super) fn ln_rates(&self, view: &View, width: usize) -> f64 {
+        let seen: f64 = self.counts.iter().zip(&self.rate).map(|(&x, &r)| x * r.ln()).sum();
         let all: f64 = (0..view.count).filter(|&a| self.used[a]).map(|a| view.totals[a] * self.weight[a]).sum();
         seen - all - width as f64 * view.scales.background[self.source]
     }

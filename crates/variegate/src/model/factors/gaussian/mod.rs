@@ -232,6 +232,22 @@ impl Likelihood for Gaussian {
         scratch.ln_row(view, self.centre.columns)
     }
 
+    fn observed(&self, view: &View, row: Row<'_>) -> Option<(Self, View, Vec<f64>)> {
+        let (width, mut missing) = (self.centre.columns, 0);
+        self.centre.for_missing(row.x, row.at, |_, _| missing += 1);
+        if missing == 0 {
+            return None;
+        }
+        let mut x = vec![0.0; width];
+        row.x.for_row(row.at, |m, value| x[m] = value);
+        let kept: Vec<usize> = (0..width).filter(|&m| !x[m].is_nan()).collect();
+        let pick = |values: &[f64]| values.chunks_exact(width).flat_map(|part| kept.iter().map(|&m| part[m])).collect::<Vec<f64>>();
+        let centre = Centre { columns: kept.len(), means: pick(&self.centre.means), scale: self.centre.scale, missing: false };
+        let own = Self { centre, hyper: self.hyper.clone() };
+        let view = own.view(&pick(&view.phi), view.count, &view.scales);
+        Some((own, view, pick(&x)))
+    }
+
     /// Weights are integrated out here, so they are not told.
     fn list(&self, scratch: &Scratch, entries: &mut Vec<Entry>) {
         scratch.in_use(entries);
