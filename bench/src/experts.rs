@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
+use variegate::answer::RowLikelihoods;
 use variegate::data::Dataset;
 use variegate::diagnostics::{ess_bulk, r_hat};
 use variegate::model::experts::{ExpertsPosterior, Shape as Mixture};
@@ -144,7 +145,7 @@ fn ess(options: &Options) -> Result<Value> {
     let likelihood: Vec<Vec<f64>> = pieces.iter().filter_map(|p| p.draws.scalars.column("log_likelihood", 0)).collect();
     let rows = test.rows();
     // probability of the class each held-out row has, a draw after the other
-    let ln = experts.row_likelihoods(&test)?;
+    let ln = experts.row_likelihoods(&test)?.ln;
     let by_row: Vec<Vec<Vec<f64>>> = (0..rows)
         .map(|i| {
             (0..chains as usize).map(|c| (0..draws as usize).map(|d| ln[(c * draws as usize + d) * rows + i].exp()).collect()).collect()

@@ -8,6 +8,7 @@ mod factors;
 mod logistic;
 mod matmul;
 mod polya_gamma;
+mod predict;
 mod softmax;
 mod structures;
 mod von_mises_fisher;
@@ -52,10 +53,11 @@ fn main() -> Result<()> {
         "structures" => structures::run(&options)?,
         "experts" => experts::run(&options)?,
         "factors" => factors::run(&options)?,
+        "predict" => predict::run(&options)?,
         "workers" => workers::run(&options)?,
         _ => {
             bail!(
-                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors or workers"
+                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors, predict or workers"
             )
         }
     };

@@ -33,8 +33,14 @@ LEFT_OUT = {
     "SharedFactorModel": set(),
 }
 # what a class has that its family has not
+PREDICTS = {"predict_draws": None}
 OWN = {
-    "MixtureOfExpertsClassifier": {"input_map": None, "class_weight": None},
+    "BayesianLogisticRegression": PREDICTS,
+    "SoftmaxClassifier": PREDICTS,
+    "MultimodalSoftmaxClassifier": PREDICTS,
+    "HierarchicalMixtureOfExpertsClassifier": PREDICTS,
+    "MixtureOfExpertsClassifier": {"input_map": None, "class_weight": None} | PREDICTS,
+    "MixtureOfExpertsRegressor": PREDICTS,
 }
 # what is left open is None in Python, and classes that are about a structure begin with one
 OTHER_DEFAULTS = {

@@ -49,9 +49,16 @@ def test_every_way_finds_the_crossing(way, crossed):
     assert way.score(X, y) > 0.8
     P = way.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-12)
-    sd = way.predict_proba_std(X)
-    assert sd.shape == P.shape
-    assert ((sd == 0) if way.inference == "map" else (sd >= 0)).all()
+    if way.inference == "map":
+        for ask in (way.predict_proba_std, way.predict_interval):
+            with pytest.raises(ValueError, match="point"):
+                ask(X)
+    else:
+        sd, interval = way.predict_proba_std(X), way.predict_interval(X, level=0.8)
+        assert sd.shape == P.shape
+        assert (sd >= 0).all()
+        assert interval.shape == (*P.shape, 2)
+        assert (interval[..., 0] <= interval[..., 1]).all()
     assert way.structure_ == "2 experts"
     assert way.component_names_ == ["expert 1", "expert 2"]
     R = way.responsibilities(X)

@@ -151,7 +151,9 @@ def test_penalised_maximum_likelihood(tree, two_parts):
     tree.set_params(**dict.fromkeys(searched, "2"))
     tree.fit(X, y)
     assert tree.score(X, y) > 0.95
-    assert (tree.predict_proba_std(X) == 0).all()
+    for ask in (tree.predict_proba_std, tree.predict_interval):
+        with pytest.raises(ValueError, match="point"):
+            ask(X)
     tree.set_params(inference="guess")
     with pytest.raises(ValueError, match="`inference` is guess"):
         tree.fit(X, y)

@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
 from . import _core
 from ._dask import checked_engine, refuse_dask
 from ._files import Column, column, is_files, split_columns
-from ._inputs import count, laid_out, lend, outside, plain, seed_of
+from ._inputs import chosen_draws, count, laid_out, lend, outside, plain, seed_of
 from ._labels import restored, type_of
 from ._posterior import to_arviz
 from ._progress import follow
@@ -239,6 +239,10 @@ class FamilyEstimator(BaseEstimator):
         with self._places_do():
             return validated(self, X, reset=False)
 
+    def _target(self, y, rows):
+        """Outcomes as the model takes them."""
+        raise NotImplementedError
+
     def summary(self):
         """What was found and how sure it is.
 
@@ -250,19 +254,36 @@ class FamilyEstimator(BaseEstimator):
         check_is_fitted(self)
         return Summary(self._model.summary())
 
-    def to_arviz(self):
+    def to_arviz(self, X=None, y=None):
         """Draws as ArviZ data: InferenceData before ArviZ 1, a DataTree from then on.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Rows to add the log likelihood of: those of the fit for `arviz.loo`, since a fitted model does not keep
+            them.
+        y : array-like, default=None
+            Their outcomes.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            Groups `posterior`, with named dimensions, and `sample_stats` (`lp`, and `total_log_likelihood` where it is
-            kept).
+            Groups `posterior`, with named dimensions, `sample_stats` (`lp`, and `total_log_likelihood` where it is
+            kept), and with X and y `log_likelihood`: `y` of shape (chain, draw, row). A weight of a row is not in it.
         """
         check_is_fitted(self)
         if not hasattr(self, "posterior_"):
             raise AttributeError("there are no draws to export: this fit is no sample of the posterior")
-        return to_arviz(self._model)
+        if X is None and y is None:
+            return to_arviz(self._model)
+        return to_arviz(self._model, self._row_likelihoods(X, y))
+
+    def _row_likelihoods(self, X, y):
+        """Log likelihood of rows under each draw, and the lengths of the chains."""
+        if X is None or y is None:
+            raise ValueError("the log likelihood of rows needs both their features `X` and their outcomes `y`")
+        X = self._rows(X)
+        return self._model.row_likelihoods(lend(X), self._target(y, X.shape[0]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -357,6 +378,64 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
         self.n_iter_ = max(len(chain["sweep"]) for chain in self._model.trace())
         return arrays
 
+    def _target(self, y, rows):
+        """Classes as the model takes them."""
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if y.shape != (rows,):
+            raise ValueError(f"`y` has the shape {y.shape}, but there are {rows} rows")
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(f"`y` holds {y[~known].tolist()[0]!r}, which is not one of the classes of the fit")
+        return np.searchsorted(self.classes_, y).astype(np.uint32), [str(c) for c in self.classes_.tolist()]
+
+    def _from_draws(self, X, level=None):
+        """Mean, standard deviation and interval of class probabilities over posterior draws."""
+        X = self._rows(X)
+        drawn = "mc" if "mc" in self._model.methods else ""
+        found = self._model.predict(lend(X), drawn, chosen_draws(self.predict_draws), level)
+        if found[1] is None:
+            raise ValueError(
+                "the fit is a point estimate, which has no posterior and does not say how sure it is: fit with an "
+                '`inference` other than "map"'
+            )
+        return found
+
+    def predict_proba_std(self, X):
+        """Posterior standard deviation of the class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            How uncertain each probability of `predict_proba` is. Where `inference` is "map" there is no posterior, and
+            this is an error.
+        """
+        return self._from_draws(X)[1]
+
+    def predict_interval(self, X, level=0.9):
+        """Posterior intervals of the class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        level : float, default=0.9
+            Posterior probability that a class probability lies in its interval, which is equal-tailed: 0.9 is from
+            the 5 % to the 95 % quantile over the draws (all of them unless `predict_draws` is given; a variational
+            posterior is drawn from).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes, 2)
+            Lower and upper ends along the last axis. Where `inference` is "map" there is no posterior, and this is an
+            error.
+        """
+        return self._from_draws(X, float(level))[2]
+
     def predict_proba(self, X, method=None):
         """Class probabilities.
 
@@ -373,7 +452,10 @@ class FamilyClassifier(ClassifierMixin, FamilyEstimator):
             Probabilities in the order of `classes_`.
         """
         X = self._rows(X)
-        return self._model.predict(lend(X), "" if method is None else str(method))[0]
+        method = "" if method is None else str(method)
+        # a closed form and a point need no draws
+        drawn = (method or self._model.methods[0]) in ("average", "mc")
+        return self._model.predict(lend(X), method, chosen_draws(self.predict_draws) if drawn else None)[0]
 
     def predict_log_proba(self, X, method=None):
         """Logarithms of the class probabilities; see `predict_proba`."""

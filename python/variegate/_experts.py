@@ -208,6 +208,7 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
         thin=1,
         input_map=None,
         class_weight=None,
+        predict_draws=None,
         random_state=None,
         threads=None,
         block_rows=None,
@@ -283,25 +284,6 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
 
     def _together(self, X):
         return self._model.together(lend(self._rows(X))) if hasattr(self, "angles_") else super()._together(X)
-
-    def predict_proba_std(self, X):
-        """Posterior standard deviation of the class probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            How uncertain each probability of `predict_proba` is; zeros where `inference` is "map".
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "angles_"):
-            return super().predict_proba_std(X)
-        probability, deviation = self._model.predict(lend(self._rows(X)), "")
-        return np.zeros_like(probability) if deviation is None else deviation
 
 
 @documented
@@ -399,6 +381,7 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
         n_warmup=500,
         n_draws=1000,
         thin=1,
+        predict_draws=None,
         random_state=None,
         threads=None,
         block_rows=None,

@@ -277,6 +277,13 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         no_row = np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0), self._model.width
         return np.asarray(self._model.transform(no_row)[0], dtype=object)
 
+    def _row_likelihoods(self, X, y):
+        raise ValueError(
+            "a row of a factor model has hidden coordinates of its own, and its likelihood under a draw, the sum over "
+            "them, has no closed form: `to_arviz` takes no rows here. `held_out` tells how probable rows are, by "
+            "annealed importance sampling"
+        )
+
     def held_out(self, X, sources=None, *, temperatures=50, runs=20, draws=20):
         """Log probability of rows that the fit has not seen, by annealed importance sampling.
 

@@ -70,3 +70,13 @@ def count(name, value, least):
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**32:
         raise ValueError(f"`{name}` is {value!r}, but it must be None or a whole number from {least} to 2**32 - 1")
     return value
+
+
+def chosen_draws(value):
+    """Write `predict_draws` as the library reads it."""
+    value = plain(value)
+    if value is None or value == "all":
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f'`predict_draws` is {value!r}, but it must be None, "all" or a whole number of at least 1')
+    return str(value)

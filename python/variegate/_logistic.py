@@ -70,6 +70,7 @@ class BayesianLogisticRegression(FamilyClassifier):
         n_warmup=500,
         n_draws=1000,
         thin=1,
+        predict_draws=None,
         random_state=None,
         threads=None,
         block_rows=None,

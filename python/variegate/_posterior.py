@@ -11,6 +11,12 @@ from ._core import __version__
 _STATS = {"log_joint": "lp", "log_likelihood": "total_log_likelihood"}
 
 
+def _by_chain(values, lengths):
+    """Put draws of chains side by side, cut to the shortest: (chain, draw, ...)."""
+    starts, shortest = np.cumsum(lengths) - lengths, min(lengths)
+    return np.stack([values[start : start + shortest] for start in starts])
+
+
 class Posterior(Mapping):
     """Draws by name: each an array whose first two axes are (chain, draw).
 
@@ -30,10 +36,8 @@ class Posterior(Mapping):
         if self._draws is None:
             arrays = self._model.arrays()
             lengths = arrays["chain_lengths"].astype(int)
-            ends = np.cumsum(lengths)
-            starts, shortest = ends - lengths, lengths.min()
             self._draws = {
-                name.removesuffix("_draws"): np.stack([values[s : s + shortest] for s in starts])
+                name.removesuffix("_draws"): _by_chain(values, lengths)
                 for name, values in arrays.items()
                 if name.endswith("_draws")
             }
@@ -72,8 +76,11 @@ def log_joint_trace(chains):
     return trace
 
 
-def to_arviz(model):
-    """Build ArviZ data of the draws of a model: InferenceData before ArviZ 1, a DataTree from then on."""
+def to_arviz(model, likelihoods=None):
+    """Build ArviZ data of the draws of a model: InferenceData before ArviZ 1, a DataTree from then on.
+
+    `likelihoods` are log likelihoods of rows, one draw a line, and the lengths of chains.
+    """
     try:
         import arviz as az
     except ImportError:
@@ -95,6 +102,9 @@ def to_arviz(model):
     stats = {ours: draws.pop(theirs) for theirs, ours in _STATS.items() if theirs in draws}
     groups = {"posterior": draws, "sample_stats": stats}
     dims = {name: axes for name, axes in dims.items() if axes}
+    if likelihoods is not None:
+        groups["log_likelihood"] = {"y": _by_chain(*likelihoods)}
+        dims["y"] = ["row"]
     if int(az.__version__.split(".")[0]) >= 1:
         data = az.from_dict(groups, coords=coords, dims=dims)
     else:

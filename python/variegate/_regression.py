@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 from ._base import columns_here, one_target
 from ._documented import documented
 from ._files import column
-from ._inputs import laid_out, lend, plain
+from ._inputs import chosen_draws, laid_out, lend, plain
 from ._rows import validated
 from ._trees import TreeEstimator
 
@@ -126,6 +126,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         n_warmup=500,
         n_draws=1000,
         thin=1,
+        predict_draws=None,
         random_state=None,
         threads=None,
         block_rows=None,
@@ -248,12 +249,40 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         """
         X = self._rows(X)
         levels = [float(level) for level in plain(quantiles)]
-        found = self._model.predict_real(lend(X), levels, "" if method is None else str(method))
+        found = self._distribution(X, levels, method)
         return PredictiveDistribution(
             self._shaped(found["mean"]),
             self._shaped(found["deviation"]),
             dict(zip(levels, map(self._shaped, found["quantiles"]), strict=True)),
         )
+
+    def _distribution(self, X, levels, method, y=None):
+        method = "" if method is None else str(method)
+        # draws are those of chains; a variational fit has closed forms
+        draws = None if "mc" in self._model.methods else chosen_draws(self.predict_draws)
+        return self._model.predict_real(lend(X), levels, method, y, draws)
+
+    def predict_interval(self, X, level=0.9):
+        """Intervals that outcomes lie in.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        level : float, default=0.9
+            Probability that an outcome lies in its interval, which is equal-tailed: 0.9 is from the 5 % to the 95 %
+            quantile of `predict_dist`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends along the last axis.
+        """
+        level = float(level)
+        if not 0 < level < 1:
+            raise ValueError(f"`level` is {level}, but it must be a number between 0 and 1")
+        found = self.predict_dist(X, quantiles=((1 - level) / 2, (1 + level) / 2))
+        return np.stack(list(found.quantiles.values()), axis=-1)
 
     def log_density(self, X, y, method=None):
         """Log density of outcomes, the fair score of a predicted distribution.
@@ -274,7 +303,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         """
         X = self._rows(X)
         y = self._target(y, X.shape[0])
-        return self._model.predict_real(lend(X), [], "" if method is None else str(method), y)["ln_density"]
+        return self._distribution(X, [], method, y)["ln_density"]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -87,10 +87,6 @@ class ComponentEstimator(FamilyEstimator):
         except ValueError as reason:  # draws change them about
             raise AttributeError(str(reason)) from None
 
-    def _target(self, y, rows):
-        """Outcomes as the model takes them."""
-        raise NotImplementedError
-
     def responsibilities(self, X, y=None):
         """Share of each hidden component (subclass, expert, path of a tree) in each row.
 
@@ -130,31 +126,6 @@ class ComponentClassifier(ComponentEstimator, FamilyClassifier):
             if name in arrays:
                 setattr(self, f"{name}_", arrays[name])
         return arrays
-
-    def _target(self, y, rows):
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if y.shape != (rows,):
-            raise ValueError(f"`y` has the shape {y.shape}, but there are {rows} rows")
-        known = np.isin(y, self.classes_)
-        if not known.all():
-            raise ValueError(f"`y` holds {y[~known].tolist()[0]!r}, which is not one of the classes of the fit")
-        return np.searchsorted(self.classes_, y).astype(np.uint32), [str(c) for c in self.classes_.tolist()]
-
-    def predict_proba_std(self, X):
-        """Posterior standard deviation of the class probabilities, from draws of the weights.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            How uncertain each probability of `predict_proba` is; zeros where `inference` is "map".
-        """
-        X = self._rows(X)
-        return self._model.predict(lend(X), "mc" if "mc" in self._model.methods else "")[1]
 
 
 class TreeEstimator(ComponentEstimator):

@@ -86,7 +86,7 @@ mod tests {
         let x = || Matrix::Dense { rows: 2, cols: 1, values: vec![0.0; 2].into() };
         let names = ["a", "b"].map(String::from);
         let data = Dataset::new(x()).with_target(Target::Classes(Classes { codes: vec![0, 1], names: names.to_vec() }));
-        let p = ClassProbabilities { probability: vec![0.5, 0.5, 0.75, 0.25], deviation: None };
+        let p = ClassProbabilities { probability: vec![0.5, 0.5, 0.75, 0.25], ..ClassProbabilities::default() };
         let found = Scores::of_classes(&p, &data, &names).unwrap();
         assert_eq!(found.line(), "accuracy 0.5000, log loss 1.040 over 2 rows");
         assert_eq!(found.as_json()["accuracy"], 0.5);

@@ -226,6 +226,46 @@ fn classifiers_have_no_factors() {
     desk.bad("retrieve runs/a d.csv -k 0", 2, &["--most", "at least 1"]);
 }
 
+/// Intervals of class probabilities, of chains and of a variational fit; how many draws; and a point, which has none.
+#[test]
+fn intervals_and_numbers_of_draws_are_chosen() {
+    let desk = Desk::new();
+    desk.good("simulate softmax --rows 80 --columns 2 --classes 2 --seed 2 -o d.csv");
+    desk.fitted("fit logistic d.csv --target label --seed 1 --out runs/l --chains 2 --warmup 50 --draws 300 --quiet");
+    desk.fitted("fit softmax d.csv --target label --seed 1 --out runs/vb --quiet");
+    desk.fitted("fit softmax d.csv --target label --seed 1 --inference map --out runs/map --quiet");
+    let cells =
+        |text: &str, row: usize| -> Vec<f64> { text.lines().nth(row).unwrap().split(',').skip(2).map(|c| c.parse().unwrap()).collect() };
+    for run in ["runs/l", "runs/vb"] {
+        let said = desk.good(&format!("predict {run} d.csv --interval 0.9 --quiet")).out;
+        assert_eq!(said.lines().next(), Some("row,prediction,p_c1,p_c2,sd_c1,sd_c2,lower_c1,lower_c2,upper_c1,upper_c2"));
+        let narrow = desk.good(&format!("predict {run} d.csv --interval 0.5 --quiet")).out;
+        for row in 1..=80 {
+            let (v, n) = (cells(&said, row), cells(&narrow, row));
+            assert!(v[4] < v[0] && v[0] < v[6] && v[5] < v[1] && v[1] < v[7], "{run} {v:?}");
+            assert!(v[4] < n[4] && n[6] < v[6], "{run} {v:?} {n:?}");
+        }
+        let json = desk.good(&format!("predict {run} d.csv --interval 0.9 --json --quiet")).json();
+        assert_eq!(json["interval"]["upper"][0][1].as_f64(), Some(cells(&said, 1)[7]));
+        desk.bad(&format!("predict {run} d.csv --interval 90"), 2, &["--interval", "between 0 and 1"]);
+        desk.bad(&format!("predict {run} d.csv --predict-draws 0"), 2, &["--predict-draws", "at least 1"]);
+    }
+    let all = desk.good("predict runs/l d.csv --predict-draws all --quiet").out;
+    assert_eq!(desk.good("predict runs/l d.csv --predict-draws 600 --quiet").out, all);
+    assert_ne!(desk.good("predict runs/l d.csv --predict-draws 60 --quiet").out, all);
+    desk.bad("predict runs/map d.csv --interval 0.9", 1, &["point", "no posterior"]);
+    desk.bad("predict runs/vb d.csv --method probit --predict-draws 10", 1, &["`probit`", "`mc`"]);
+    // of real outcomes they are quantiles
+    let bent: String = (0..60).map(|i| format!("{i},{}\n", (7 * i) % 11 + 2 * i)).collect();
+    desk.write("r.csv", &format!("x,y\n{bent}"));
+    desk.fitted("fit softmax r.csv --target y --task regression --experts 1 --seed 1 --out runs/r --quiet");
+    let said = desk.good("predict runs/r r.csv --quantiles 0.1,0.9 --interval 0.8 --quiet").out;
+    assert_eq!(said.lines().next(), Some("row,mean,sd,q0.1,q0.9,lower,upper"));
+    // from the standard deviation on
+    let v = cells(&said, 5);
+    assert!(v[1] < v[2] && (v[1] - v[3]).abs() < 1e-9 && (v[2] - v[4]).abs() < 1e-9, "{v:?}");
+}
+
 /// Predictions find their columns by name, with or without the target, in another order and another format.
 #[test]
 fn predictions_depend_on_names_not_on_places() {

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::OnceLock;
-use variegate::answer::{Figure, HeldOutEffort, Posterior, Summary};
+use variegate::answer::{Figure, HeldOutEffort, Posterior, Predict, PredictDraws, Summary};
 use variegate::data::{DataError, Dataset, Matrix, Target};
 use variegate::model;
 use variegate::run::Report;
@@ -84,18 +84,41 @@ impl FittedModel {
         self.posterior.methods().to_vec()
     }
 
-    /// Class probabilities, one row a row of `x`, and their posterior standard deviations where the method gives them.
-    #[pyo3(signature = (x, method=""))]
+    /// Class probabilities, one row a row of `x`, their posterior standard deviations where the method gives them, and with a `level` the
+    /// ends of their intervals along a last axis. `draws` is a number or "all"; None takes enough.
+    #[pyo3(signature = (x, method="", draws=None, level=None))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
         x: Features<'_>,
         method: &str,
-    ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Option<Bound<'py, PyArrayDyn<f64>>>)> {
+        draws: Option<&str>,
+        level: Option<f64>,
+    ) -> PyResult<Predicted<'py>> {
         let data = Dataset::new(x.matrix()?);
-        let shape = [data.rows(), self.posterior.classes().len()];
-        let found = py.detach(|| self.posterior.predict(&data, method)).map_err(raise)?;
-        Ok((array(py, &shape, found.probability)?, found.deviation.map(|d| array(py, &shape, d)).transpose()?))
+        let (rows, classes) = (data.rows(), self.posterior.classes().len());
+        let how = Predict { method, draws: predict_draws(draws)?, level };
+        let found = py.detach(|| self.posterior.predict_with(&data, &how)).map_err(raise)?;
+        let shape = [rows, classes];
+        let ends = found.interval.map(|i| i.lower.iter().zip(&i.upper).flat_map(|(l, u)| [*l, *u]).collect());
+        Ok((
+            array(py, &shape, found.probability)?,
+            found.deviation.map(|d| array(py, &shape, d)).transpose()?,
+            ends.map(|e| array(py, &[rows, classes, 2], e)).transpose()?,
+        ))
+    }
+
+    /// Log likelihood of the outcomes of each row under each draw, one draw a row, chain after chain; and the draws of each chain.
+    fn row_likelihoods<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        y: Outcomes<'_>,
+    ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Vec<usize>)> {
+        let data = with_target(x.matrix()?, Some(y))?;
+        let found = py.detach(|| self.posterior.row_likelihoods(&data)).map_err(raise)?;
+        let draws = found.lengths.iter().sum();
+        Ok((array(py, &[draws, data.rows()], found.ln)?, found.lengths))
     }
 
     /// Number of real outcomes that are predicted; 0 for a classifier.
@@ -106,7 +129,7 @@ impl FittedModel {
 
     /// Distribution of real outcomes: `mean` and `deviation`, one row a row of `x`, `quantiles`, one such array a level, and with `y`
     /// the log density of each row (`ln_density`, else None).
-    #[pyo3(signature = (x, levels, method="", y=None))]
+    #[pyo3(signature = (x, levels, method="", y=None, draws=None))]
     fn predict_real<'py>(
         &self,
         py: Python<'py>,
@@ -114,10 +137,12 @@ impl FittedModel {
         levels: Vec<f64>,
         method: &str,
         y: Option<Outcomes<'_>>,
+        draws: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let data = with_target(x.matrix()?, y)?;
         let shape = [data.rows(), self.posterior.outputs()];
-        let found = py.detach(|| self.posterior.predict_real(&data, &levels, method)).map_err(raise)?;
+        let how = Predict { method, draws: predict_draws(draws)?, level: None };
+        let found = py.detach(|| self.posterior.predict_real_with(&data, &levels, &how)).map_err(raise)?;
         let quantiles = PyList::empty(py);
         for values in found.quantiles {
             quantiles.append(array(py, &shape, values)?)?;
@@ -347,6 +372,14 @@ impl FittedModel {
         };
         format!("<FittedModel: {}, {} columns, {predicted}>", self.family(), self.width())
     }
+}
+
+/// Probabilities, deviations and ends of intervals.
+type Predicted<'py> = (Bound<'py, PyArrayDyn<f64>>, Option<Bound<'py, PyArrayDyn<f64>>>, Option<Bound<'py, PyArrayDyn<f64>>>);
+
+/// Draws to average over.
+fn predict_draws(given: Option<&str>) -> PyResult<PredictDraws> {
+    given.map_or(Ok(PredictDraws::Enough), |text| text.parse().map_err(raise))
 }
 
 /// Rows, with what is known of their outcomes.

@@ -313,7 +313,7 @@ impl PredictClasses for ProbitPosterior {
                 probability[2 * (first + i) + 1] = yes;
             }
         });
-        Ok(ClassProbabilities { probability, deviation: None })
+        Ok(ClassProbabilities { probability, ..ClassProbabilities::default() })
     }
 }
 

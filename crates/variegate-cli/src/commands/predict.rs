@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
-use variegate::answer::{ClassProbabilities, Posterior, RealPrediction, Responsibilities};
+use variegate::answer::{ClassProbabilities, Posterior, Predict, PredictDraws, RealPrediction, Responsibilities};
 use variegate::data::{Dataset, Target};
 use variegate_io::read::{ColumnSpec, ReadOptions};
 use variegate_io::run_dir::RunDir;
@@ -23,12 +23,21 @@ Examples:
   variegate predict runs/a test.csv -o pred.csv
   variegate predict runs/a test.csv | head
   variegate predict runs/a test.csv --json > pred.json
+  variegate predict runs/a test.csv --interval 0.9 -o pred.csv
   variegate predict runs/regression test.csv --quantiles 0.1,0.9
   variegate predict runs/a test.csv --by section -o pred.csv
 
 Columns are found by their names; others are left out. Where the file also has the
 target, scores are told on standard error; --by adds a table of them, on standard
-output if the predictions go to a file.";
+output if the predictions go to a file.
+
+--interval 0.9 adds lower_CLASS and upper_CLASS: with posterior probability 0.9 the
+probability of the class lies between them. For real outcomes lower and upper are
+where the outcome itself lies.
+
+Probabilities are averaged over posterior draws: for each row over as many, evenly
+spaced, as bring their Monte Carlo error below 0.005; intervals and real outcomes
+take all. --predict-draws says how many instead.";
 
 pub fn command() -> Command {
     let method = Arg::new("method").long("method").value_name("WORD").help(
@@ -41,6 +50,16 @@ pub fn command() -> Command {
         .value_parser(level)
         .default_value("0.05,0.5,0.95")
         .help("Quantiles of real outcomes to write");
+    let interval = Arg::new("interval")
+        .long("interval")
+        .value_name("X")
+        .value_parser(level)
+        .help("Also write equal-tailed intervals that hold with this probability, such as 0.9");
+    let draws = Arg::new("predict-draws")
+        .long("predict-draws")
+        .value_name("N")
+        .value_parser(|text: &str| text.parse::<PredictDraws>().map_err(|e| e.to_string()))
+        .help("Posterior draws to average over, evenly spaced, or `all` [default: enough for an error below 0.005]");
     let responsibilities = Arg::new("responsibilities")
         .long("responsibilities")
         .action(ArgAction::SetTrue)
@@ -56,7 +75,7 @@ pub fn command() -> Command {
         .about("Predict new rows with a fitted model")
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
-        .args([method, quantiles, responsibilities])
+        .args([method, quantiles, interval, draws, responsibilities])
         .args([target(), categories::argument()])
         .args(files::format_arguments())
         .args([
@@ -109,11 +128,15 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
     let outcomes = outcome_names(posterior.outputs(), &reader);
     let mut data = files::read_prediction(&path, posterior.as_ref(), reader, matches)?;
-    let method = matches.get_one::<String>("method").map_or("", String::as_str);
+    let how = Predict {
+        method: matches.get_one::<String>("method").map_or("", String::as_str),
+        draws: matches.get_one::<PredictDraws>("predict-draws").copied().unwrap_or_default(),
+        level: matches.get_one::<f64>("interval").copied(),
+    };
     let levels: Vec<f64> = matches.get_many::<f64>("quantiles").map(|l| l.copied().collect()).unwrap_or_default();
     let refused = || format!("cannot predict `{}`", path.display());
     let categories = categories::take(matches, &mut data);
-    let (values, scores) = predict(posterior.as_ref(), &data, outcomes, levels, method).with_context(refused)?;
+    let (values, scores) = predict(posterior.as_ref(), &data, outcomes, levels, &how).with_context(refused)?;
     let by = match (&values, &categories) {
         (Values::Classes(found), Some(categories)) => {
             let mut by = ByCategory::new(&data, categories, &path)?;
@@ -176,7 +199,12 @@ pub fn warn_incomplete(run: &RunDir, what: &str) {
 /// What is predicted of rows.
 enum Values {
     Classes(ClassProbabilities),
-    Real { outcomes: Vec<String>, levels: Vec<f64>, found: RealPrediction },
+    /// The two quantiles after those of `levels` are the ends of intervals, where they were asked for.
+    Real {
+        outcomes: Vec<String>,
+        levels: Vec<f64>,
+        found: RealPrediction,
+    },
 }
 
 fn predict(
@@ -184,14 +212,16 @@ fn predict(
     data: &Dataset<'_>,
     outcomes: Vec<String>,
     levels: Vec<f64>,
-    method: &str,
+    how: &Predict<'_>,
 ) -> Result<(Values, Option<Scores>)> {
     if posterior.outputs() > 0 {
-        let found = posterior.predict_real(data, &levels, method)?;
+        let ends = how.quantiles()?.map(|(lower, upper)| [lower, upper]);
+        let all: Vec<f64> = levels.iter().chain(ends.iter().flatten()).copied().collect();
+        let found = posterior.predict_real_with(data, &all, &Predict { level: None, ..*how })?;
         let scores = Scores::of_real(&found, data);
         return Ok((Values::Real { outcomes, levels, found }, scores));
     }
-    let found = posterior.predict(data, method)?;
+    let found = posterior.predict_with(data, how)?;
     let scores = Scores::of_classes(&found, data, posterior.classes());
     Ok((Values::Classes(found), scores))
 }
@@ -223,8 +253,8 @@ struct Column<'a> {
 }
 
 impl Predictions<'_> {
-    /// `row,prediction,p_a,p_b,sd_a,sd_b` or `row,mean,sd,q0.05,q0.5,q0.95` (with `_NAME` where there are several outcomes), then
-    /// `share_NAME` of hidden components: rows count from 1, numbers are written to the last digit.
+    /// `row,prediction,p_a,p_b,sd_a,sd_b` or `row,mean,sd,q0.05,q0.5,q0.95` (with `_NAME` where there are several outcomes), then with
+    /// intervals `lower_a,lower_b,upper_a,upper_b` or `lower,upper`, then `share_NAME` of hidden components: rows count from 1, numbers are written to the last digit.
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
         let classes = self.posterior.classes();
         let best = match &self.values {
@@ -265,6 +295,10 @@ impl Predictions<'_> {
                 if let Some(deviation) = &found.deviation {
                     add(&mut all, classes, |c| format!("sd_{c}"), deviation);
                 }
+                if let Some(interval) = &found.interval {
+                    add(&mut all, classes, |c| format!("lower_{c}"), &interval.lower);
+                    add(&mut all, classes, |c| format!("upper_{c}"), &interval.upper);
+                }
             }
             Values::Real { outcomes, levels, found } => {
                 // one outcome needs no name
@@ -273,6 +307,9 @@ impl Predictions<'_> {
                 add(&mut all, outcomes, named("sd".into()), &found.deviation);
                 for (level, quantiles) in levels.iter().zip(&found.quantiles) {
                     add(&mut all, outcomes, named(format!("q{level}")), quantiles);
+                }
+                for (end, quantiles) in ["lower", "upper"].iter().zip(&found.quantiles[levels.len()..]) {
+                    add(&mut all, outcomes, named((*end).into()), quantiles);
                 }
             }
         }
@@ -288,11 +325,13 @@ impl Predictions<'_> {
             Values::Classes(found) => {
                 let classes = self.posterior.classes();
                 let best = found.best(classes.len());
+                let ends = |values: &[f64]| rows(values, classes.len());
                 json!({
                     "classes": classes,
                     "prediction": best.iter().map(|&b| &classes[b]).collect::<Vec<_>>(),
                     "probability": rows(&found.probability, classes.len()),
                     "deviation": found.deviation.as_ref().map(|d| rows(d, classes.len())),
+                    "interval": found.interval.as_ref().map(|i| json!({ "lower": ends(&i.lower), "upper": ends(&i.upper) })),
                 })
             }
             Values::Real { outcomes, levels, found } => {
@@ -304,6 +343,10 @@ impl Predictions<'_> {
                     "mean": rows(&found.mean, width),
                     "deviation": rows(&found.deviation, width),
                     "quantiles": quantiles,
+                    "interval": match &found.quantiles[levels.len()..] {
+                        [lower, upper] => json!({ "lower": rows(lower, width), "upper": rows(upper, width) }),
+                        _ => Value::Null,
+                    },
                 })
             }
         };

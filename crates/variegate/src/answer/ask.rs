@@ -1,6 +1,9 @@
 //! Asking a posterior for a capability by name: the way of the fronts. What it lacks is one error, which says what it has.
 
-use super::{Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, Posterior, RealPrediction, Responsibilities, Selection};
+use super::{
+    Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, Posterior, Predict, RealPrediction, Responsibilities,
+    RowLikelihood, Selection,
+};
 use crate::data::Dataset;
 use crate::{Error, Result};
 
@@ -10,6 +13,7 @@ impl Answers<'_> {
         let all = [
             (self.classes.is_some(), "predict classes"),
             (self.outcomes.is_some(), "predict real outcomes"),
+            (self.likelihoods.is_some(), "tell the log likelihood of rows under each draw"),
             (self.components.is_some(), "tell the shares of hidden components"),
             (self.pairs.is_some(), "tell which rows share a component"),
             (self.coordinates.is_some(), "transform rows to coordinates"),
@@ -79,9 +83,25 @@ impl dyn Posterior + '_ {
         self.answers().classes.ok_or_else(|| self.lacks("predict classes"))?.predict(data, method)
     }
 
+    /// [`super::PredictClasses::predict_with`].
+    pub fn predict_with(&self, data: &Dataset<'_>, how: &Predict<'_>) -> Result<ClassProbabilities> {
+        self.answers().classes.ok_or_else(|| self.lacks("predict classes"))?.predict_with(data, how)
+    }
+
     /// [`super::PredictOutcomes::predict`].
     pub fn predict_real(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
         self.answers().outcomes.ok_or_else(|| self.lacks("predict real outcomes"))?.predict(data, levels, method)
+    }
+
+    /// [`super::PredictOutcomes::predict_with`].
+    pub fn predict_real_with(&self, data: &Dataset<'_>, levels: &[f64], how: &Predict<'_>) -> Result<RealPrediction> {
+        self.answers().outcomes.ok_or_else(|| self.lacks("predict real outcomes"))?.predict_with(data, levels, how)
+    }
+
+    /// [`super::RowLikelihoods::row_likelihoods`].
+    pub fn row_likelihoods(&self, data: &Dataset<'_>) -> Result<RowLikelihood> {
+        let likelihoods = self.answers().likelihoods;
+        likelihoods.ok_or_else(|| self.lacks("tell the log likelihood of rows under each draw"))?.row_likelihoods(data)
     }
 
     /// [`super::HiddenComponents::responsibilities`].

@@ -1,5 +1,6 @@
 //! Classes of rows.
 
+use super::Predict;
 use crate::Result;
 use crate::data::Dataset;
 
@@ -11,15 +12,31 @@ pub trait PredictClasses {
     fn methods(&self) -> &'static [&'static str];
     /// Class probabilities of each row. An empty method is the default.
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities>;
+    /// The same from chosen draws, and with intervals. What does not average over draws refuses both.
+    fn predict_with(&self, data: &Dataset<'_>, how: &Predict<'_>) -> Result<ClassProbabilities> {
+        how.refuse_draws("this model does not choose among its draws")?;
+        self.predict(data, how.method)
+    }
 }
 
-/// Class probabilities of some rows.
-#[derive(Debug, Clone, PartialEq)]
+/// Class probabilities of some rows; all row-major with a number a row and class.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClassProbabilities {
-    /// Row-major, one number a row and class; rows sum to one.
+    /// Rows sum to one.
     pub probability: Vec<f64>,
     /// Posterior standard deviation of each probability, where the method gives it.
     pub deviation: Option<Vec<f64>>,
+    /// Equal-tailed posterior interval of each probability, where it was asked for.
+    pub interval: Option<Interval>,
+}
+
+/// Ends of intervals.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interval {
+    /// Lower ends.
+    pub lower: Vec<f64>,
+    /// Upper ends.
+    pub upper: Vec<f64>,
 }
 
 impl ClassProbabilities {

@@ -6,19 +6,24 @@
 //! | file | capability |
 //! |---|---|
 //! | `classes.rs`, `outcomes.rs` | classes and real outcomes of rows |
+//! | `likelihoods.rs` | log likelihood of rows under each draw |
 //! | `components.rs` | hidden components of rows |
 //! | `rows.rs` | coordinates, probabilities, completions, missing entries and neighbours of rows |
 //! | `selection.rs` | structures that were compared |
 //! | `ask.rs` | asking for one of them, with one error for those that are not there |
 //! | `summary.rs`, `arrays.rs` | what every posterior says of itself: figures, tables, arrays |
 //! | `draws.rs` | reading the draws of chains back, and the table that judges them |
-//! | `panels.rs` | rows of a prediction |
+//! | `how.rs` | how predictions are made: method, draws, intervals |
+//! | `panels.rs`, `class_draws.rs` | rows of a prediction, and averages over draws |
 
 mod arrays;
 mod ask;
+mod class_draws;
 mod classes;
 mod components;
 mod draws;
+mod how;
+mod likelihoods;
 mod outcomes;
 mod panels;
 mod rows;
@@ -26,9 +31,13 @@ mod selection;
 mod summary;
 
 pub use arrays::{Dim, NamedArray};
-pub use classes::{ClassProbabilities, PredictClasses};
+pub use class_draws::{ClassDraws, DrawScores, average, chosen, ln_likelihoods};
+pub(crate) use class_draws::{Scored, TARGET_ERROR, for_scores, gather, panels_at_once, spread};
+pub use classes::{ClassProbabilities, Interval, PredictClasses};
 pub use components::{HiddenComponents, Responsibilities, SharedComponents};
 pub use draws::{DrawTable, KeptDraws};
+pub use how::{Predict, PredictDraws};
+pub use likelihoods::{RowLikelihood, RowLikelihoods, known_classes};
 pub(crate) use outcomes::check_levels;
 pub use outcomes::{PredictOutcomes, RealPrediction};
 pub use panels::{PREDICT_PANEL, check_new_rows, check_prediction_rows, choose_method, for_panels, for_panels_parallel};
@@ -72,6 +81,8 @@ pub struct Answers<'a> {
     pub classes: Option<&'a dyn PredictClasses>,
     /// Real outcomes of rows.
     pub outcomes: Option<&'a dyn PredictOutcomes>,
+    /// Log likelihood of rows under each draw.
+    pub likelihoods: Option<&'a dyn RowLikelihoods>,
     /// Hidden components of rows.
     pub components: Option<&'a dyn HiddenComponents>,
     /// Rows that share a hidden component.

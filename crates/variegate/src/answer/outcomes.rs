@@ -1,5 +1,6 @@
 //! Real outcomes of rows.
 
+use super::Predict;
 use crate::data::Dataset;
 use crate::{Error, Result};
 
@@ -11,6 +12,12 @@ pub trait PredictOutcomes {
     fn methods(&self) -> &'static [&'static str];
     /// Distribution of the outcomes of each row, with its quantiles at these levels. With outcomes in the data, also their log density.
     fn predict(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction>;
+    /// The same from chosen draws. What does not average over draws refuses to choose. An interval lies between
+    /// two quantiles, and its level is refused here.
+    fn predict_with(&self, data: &Dataset<'_>, levels: &[f64], how: &Predict<'_>) -> Result<RealPrediction> {
+        how.refuse_draws("this model does not choose among its draws")?;
+        self.predict(data, levels, how.method)
+    }
 }
 
 /// Predictive distribution of real outcomes; all row-major with `outputs` numbers a row.

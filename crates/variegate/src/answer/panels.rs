@@ -27,7 +27,7 @@ pub fn for_panels_parallel<T: Send>(x: X<'_>, states: Vec<T>, f: impl Fn(T, usiz
 }
 
 /// Calls `f` with the panel that begins at a row.
-fn with_panel(x: X<'_>, first: usize, f: &mut dyn FnMut(usize, usize, X<'_>)) {
+pub(super) fn with_panel(x: X<'_>, first: usize, f: &mut dyn FnMut(usize, usize, X<'_>)) {
     let count = PREDICT_PANEL.min(x.rows() - first);
     let run = x.slice(first..first + count);
     match run {

@@ -122,7 +122,7 @@ pub fn quantile<C: AsRef<[f64]>>(chains: &[C], p: f64) -> f64 {
     if all.iter().any(|v| v.is_nan()) { f64::NAN } else { sorted_quantile(&all, p) }
 }
 
-pub(super) fn sorted_quantile(sorted: &[f64], p: f64) -> f64 {
+pub(crate) fn sorted_quantile(sorted: &[f64], p: f64) -> f64 {
     let n = sorted.len();
     if n == 0 || !(0.0..=1.0).contains(&p) {
         return f64::NAN;

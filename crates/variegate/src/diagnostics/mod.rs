@@ -38,6 +38,7 @@ mod r_hat;
 pub mod summary;
 
 pub(crate) use beta_quantile::beta_cdf;
+pub(crate) use chains::sorted_quantile;
 pub use chains::{by_chain, quantile};
 pub use convergence::{Convergence, ESS_PER_CHAIN, R_HAT_LIMIT, convergence};
 pub use energy::{Acceptance, acceptance, e_bfmi};

@@ -151,19 +151,7 @@ impl Gated {
         let (gates, units, columns) = (self.gates(), self.units(), self.columns());
         let Work { gate, score, given } = work;
         let (gate, score, given) = (&mut gate[..self.experts], &mut score[..self.experts * units], &mut given[..self.experts]);
-        if gates == 0 {
-            gate[0] = [0.0; LANES];
-        }
-        for l in 0..LANES {
-            // lanes without a row repeat the first: they must hold numbers that cost nothing
-            let row = &scores[(if l < rows { l } else { 0 }) * columns..][..columns];
-            for (k, g) in gate[..gates].iter_mut().enumerate() {
-                g[l] = row[k];
-            }
-            for (k, s) in score.iter_mut().enumerate() {
-                s[l] = row[gates + k];
-            }
-        }
+        self.spread(scores, rows, gate, score);
         let (_, sum) = exponentials(gate);
         // probability of the row's class under each expert; scores become 1 − p (odds) or p (a score a class)
         let mut total = [0.0; LANES];
@@ -262,6 +250,72 @@ impl Gated {
             }
         }
         mixture.likelihood()
+    }
+
+    /// Class probabilities of each row, Σ_k π_k p_k(c): out (n×C) from scores (n×columns).
+    pub fn mixtures(&self, scores: &[f64], out: &mut [f64], work: &mut Work) {
+        work.gate.resize(self.experts, [0.0; LANES]);
+        work.score.resize(self.experts * self.units(), [0.0; LANES]);
+        work.given.resize(self.classes, [0.0; LANES]);
+        for (scores, out) in scores.chunks(LANES * self.columns()).zip(out.chunks_mut(LANES * self.classes)) {
+            wide(
+                #[inline(always)]
+                || self.mixture_group(scores, out, work),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn mixture_group(&self, scores: &[f64], out: &mut [f64], work: &mut Work) {
+        let (units, classes) = (self.units(), self.classes);
+        let Work { gate, score, given } = work;
+        let (gate, score, mixture) = (&mut gate[..self.experts], &mut score[..self.experts * units], &mut given[..classes]);
+        let rows = out.len() / classes;
+        self.spread(scores, rows, gate, score);
+        let (_, sum) = exponentials(gate);
+        mixture.fill([0.0; LANES]);
+        if let Some(odds_of) = self.odds_of {
+            let (own, other) = (odds_of as usize, 1 - odds_of as usize);
+            for (score, gate) in score.iter().zip(gate.iter()) {
+                let small = each(|l| exp(-score[l].abs()));
+                let more = each(|l| 1.0 / (1.0 + small[l]));
+                let less = each(|l| small[l] * more[l]);
+                mixture[own] = each(|l| mixture[own][l] + gate[l] * if score[l] >= 0.0 { more[l] } else { less[l] });
+                mixture[other] = each(|l| mixture[other][l] + gate[l] * if score[l] >= 0.0 { less[l] } else { more[l] });
+            }
+        } else {
+            for (score, gate) in score.chunks_exact_mut(units).zip(gate.iter()) {
+                let (_, total) = exponentials(score);
+                let share = each(|l| gate[l] / total[l]);
+                for (mixture, score) in mixture.iter_mut().zip(score.iter()) {
+                    *mixture = each(|l| mixture[l] + share[l] * score[l]);
+                }
+            }
+        }
+        for mixture in mixture.iter_mut() {
+            *mixture = each(|l| mixture[l] / sum[l]);
+        }
+        for (l, out) in out.chunks_exact_mut(classes).enumerate() {
+            out.iter_mut().zip(mixture.iter()).for_each(|(o, m)| *o = m[l]);
+        }
+    }
+
+    /// Spreads the scores of up to sixteen rows over lanes. Lanes without a row repeat the first: they must hold numbers that cost nothing.
+    #[inline(always)]
+    fn spread(&self, scores: &[f64], rows: usize, gate: &mut [Lane], score: &mut [Lane]) {
+        let (gates, columns) = (self.gates(), self.columns());
+        if gates == 0 {
+            gate[0] = [0.0; LANES];
+        }
+        for l in 0..LANES {
+            let row = &scores[(if l < rows { l } else { 0 }) * columns..][..columns];
+            for (k, g) in gate[..gates].iter_mut().enumerate() {
+                g[l] = row[k];
+            }
+            for (k, s) in score.iter_mut().enumerate() {
+                s[l] = row[gates + k];
+            }
+        }
     }
 
     /// Probabilities of a row: of each expert behind the gate (`gates`, K), and of each class under each expert (`classes`, K×C).
@@ -376,6 +430,8 @@ mod tests {
                 let (mut used, mut again) = (z.clone(), vec![0.0; rows]);
                 gated.values(&mut used, &y, &mut again, &mut work);
                 assert_eq!(ln, again);
+                let mut all = vec![0.0; rows * classes];
+                gated.mixtures(&z, &mut all, &mut work);
                 for i in 0..rows {
                     let row = &z[i * columns..(i + 1) * columns];
                     let value = |row: &[f64]| gated.row(&mut row.to_vec(), y[i], Purpose::Value);
@@ -385,6 +441,16 @@ mod tests {
                     let mut single = row.to_vec();
                     gated.row(&mut single, y[i], Purpose::Slopes);
                     assert!(single.iter().zip(&s[i * columns..]).all(|(a, b)| (a - b).abs() < 1e-13));
+                    // class probabilities, of which the likelihood is one
+                    let (mut p, mut gates, mut given) = (vec![0.0; classes], vec![0.0; experts], vec![0.0; experts * classes]);
+                    gated.mixtures(row, &mut p, &mut work);
+                    assert_eq!(p, all[i * classes..(i + 1) * classes]);
+                    assert!((p[y[i] as usize].ln() - ln[i]).abs() < 1e-13 * (1.0 + ln[i].abs()));
+                    gated.probabilities(row, &mut gates, &mut given);
+                    for c in 0..classes {
+                        let blend: f64 = (0..experts).map(|k| gates[k] * given[k * classes + c]).sum();
+                        assert!((p[c] - blend).abs() < 1e-14, "{gated:?}");
+                    }
                     // alone or in company
                     let (mut alone, mut ln_alone) = (row.to_vec(), [0.0]);
                     gated.slopes(&mut alone, &y[i..=i], &mut ln_alone, &mut work);

@@ -95,7 +95,7 @@ mod tests {
     fn sample() -> Vec<ClassScore> {
         let p = vec![0.5, 0.5, 0.75, 0.25, 0.0, 1.0];
         let truth = Classes { codes: vec![0, 1, 0], names: names(&["a", "b"]) };
-        score_classes(&ClassProbabilities { probability: p, deviation: None }, &names(&["a", "b"]), &truth)
+        score_classes(&ClassProbabilities { probability: p, ..ClassProbabilities::default() }, &names(&["a", "b"]), &truth)
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
     /// A class that the fit has never seen is wrong and impossible; the order of names does not matter.
     #[test]
     fn classes_are_matched_by_name() {
-        let p = ClassProbabilities { probability: vec![0.9, 0.1, 0.2, 0.8], deviation: None };
+        let p = ClassProbabilities { probability: vec![0.9, 0.1, 0.2, 0.8], ..ClassProbabilities::default() };
         let truth = Classes { codes: vec![1, 0], names: names(&["new", "b"]) };
         let rows = score_classes(&p, &names(&["b", "c"]), &truth);
         assert!(rows[0].right && !rows[1].right);

@@ -5,18 +5,21 @@
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::settings::{Inference, Settings};
 use super::shape::Shape;
 use super::{NAME, Schema, draws, shares};
 use crate::answer::{
-    Answers, ClassProbabilities, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictClasses,
-    Responsibilities, SharedComponents, Summary, check_prediction_rows, choose_method, for_panels_parallel,
+    Answers, ClassDraws, ClassProbabilities, DrawScores, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior,
+    Predict, PredictClasses, Responsibilities, RowLikelihood, RowLikelihoods, SharedComponents, Summary, average, check_prediction_rows,
+    choose_method, for_panels_parallel, known_classes, ln_likelihoods,
 };
 use crate::data::design::PanelScratch;
-use crate::data::{Dataset, Target};
+use crate::data::{Dataset, Design, Target};
 use crate::diagnostics::by_chain;
 use crate::infer::assignment::assign;
+use crate::model::gated::{Gated, Work};
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -298,31 +301,6 @@ impl ExpertsPosterior {
             }
         })
     }
-
-    /// Log likelihood of each row under each draw, one draw a row of the result.
-    pub fn row_likelihoods(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
-        check_prediction_rows(data, self.width(), &self.schema.columns)?;
-        let Target::Classes(classes) = &data.target else { return Err(crate::data::DataError::NoTarget.into()) };
-        let (n, c, m) = (data.rows(), self.shape().classes, self.draws());
-        let panels = n.div_ceil(PREDICT_PANEL);
-        let mut out = vec![0.0; n * m];
-        for from in (0..m).step_by(AT_ONCE) {
-            let weights = self.weights(from..(from + AT_ONCE).min(m));
-            let found = self.for_rows(
-                data,
-                &weights,
-                vec![Vec::new(); panels],
-                |out: &mut Vec<(usize, usize, f64)>, first, number, i, gates, p| {
-                    let y = classes.codes[first + i] as usize;
-                    out.push((number, first + i, gates.iter().enumerate().map(|(k, g)| g * p[k * c + y]).sum::<f64>().ln()));
-                },
-            );
-            for (number, i, ln) in found.into_iter().flatten() {
-                out[(from + number) * n + i] = ln;
-            }
-        }
-        Ok(out)
-    }
 }
 
 /// Draws whose weights are held at once.
@@ -338,45 +316,83 @@ impl PredictClasses for ExpertsPosterior {
     }
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
-        let method = choose_method(method, self.methods())?;
+        self.predict_with(data, &Predict::by(method))
+    }
+
+    fn predict_with(&self, data: &Dataset<'_>, how: &Predict<'_>) -> Result<ClassProbabilities> {
+        let method = choose_method(how.method, self.methods())?;
         check_prediction_rows(data, self.width(), &self.schema.columns)?;
-        let (n, k, c) = (data.rows(), self.shape().experts, self.shape().classes);
-        let single = method == "plug-in";
-        let m = if single { 1 } else { self.draws() };
-        let panels = n.div_ceil(PREDICT_PANEL);
-        // sums of p and of p² a row and class
-        let mut sums: Vec<Vec<f64>> = vec![Vec::new(); panels];
-        for from in (0..m).step_by(AT_ONCE) {
-            let weights = if single {
-                let mut weights = Vec::new();
-                self.shape().weights(&self.centre, &mut weights);
-                vec![weights]
-            } else {
-                self.weights(from..(from + AT_ONCE).min(m))
-            };
-            sums = self.for_rows(data, &weights, sums, |out: &mut Vec<f64>, _, _, i, gates, classes| {
-                if out.len() < (i + 1) * 2 * c {
-                    out.resize((i + 1) * 2 * c, 0.0);
-                }
-                let out = &mut out[i * 2 * c..(i + 1) * 2 * c];
-                for y in 0..c {
-                    let p: f64 = (0..k).map(|e| gates[e] * classes[e * c + y]).sum();
-                    out[y] += p;
-                    out[c + y] += p * p;
-                }
-            });
+        let (design, shape) = (&self.schema.design, self.shape());
+        if method == "average" {
+            return average(&Draws { design, shape, gated: shape.gated(), plain: &self.plain }, data, how);
         }
-        let (mut probability, mut deviation) = (Vec::with_capacity(n * c), Vec::with_capacity(n * c));
-        let m = m as f64;
-        for row in sums.iter().flat_map(|panel| panel.chunks_exact(2 * c)) {
-            let total: f64 = row[..c].iter().sum();
-            for y in 0..c {
-                probability.push(row[y] / total);
-                let mean = row[y] / m;
-                deviation.push((row[c + y] / m - mean * mean).max(0.0).sqrt());
-            }
+        how.refuse_draws(match self.settings.inference {
+            Inference::Map => "inference `map` gives a point and no posterior; fit with another inference",
+            _ => "the method `plug-in` takes the weights at one point",
+        })?;
+        let found = average(&Draws { design, shape, gated: shape.gated(), plain: &self.centre }, data, how)?;
+        Ok(ClassProbabilities { deviation: None, ..found })
+    }
+}
+
+/// Plain forms, one a draw.
+struct Draws<'a> {
+    design: &'a Design,
+    shape: &'a Shape,
+    gated: Gated,
+    plain: &'a [f64],
+}
+
+impl DrawScores for Draws<'_> {
+    fn design(&self) -> &Design {
+        self.design
+    }
+
+    fn draws(&self) -> usize {
+        self.plain.len() / self.shape.plain_len()
+    }
+
+    fn scores(&self) -> usize {
+        self.gated.columns()
+    }
+
+    fn weights(&self, draws: &[usize]) -> Cow<'_, [f64]> {
+        let (len, mut one) = (self.shape.plain_len(), Vec::new());
+        let mut all = Vec::with_capacity(draws.len() * self.shape.vectors() * self.shape.dim());
+        for draw in draws {
+            self.shape.weights(&self.plain[draw * len..(draw + 1) * len], &mut one);
+            all.extend_from_slice(&one);
         }
-        Ok(ClassProbabilities { probability, deviation: (!single).then_some(deviation) })
+        all.into()
+    }
+}
+
+impl ClassDraws for Draws<'_> {
+    type Work = (Work, Vec<u32>);
+
+    fn classes(&self) -> usize {
+        self.shape.classes
+    }
+
+    fn probabilities(&self, scores: &mut [f64], out: &mut [f64], (work, _): &mut Self::Work) {
+        self.gated.mixtures(scores, out, work);
+    }
+
+    fn ln_likelihoods(&self, scores: &mut [f64], class: u32, out: &mut [f64], (work, classes): &mut Self::Work) {
+        classes.clear();
+        classes.resize(out.len(), class);
+        self.gated.values(scores, classes, out, work);
+    }
+}
+
+impl RowLikelihoods for ExpertsPosterior {
+    fn row_likelihoods(&self, data: &Dataset<'_>) -> Result<RowLikelihood> {
+        check_prediction_rows(data, self.width(), &self.schema.columns)?;
+        let classes = known_classes(data, &self.schema.classes)?;
+        let (design, shape) = (&self.schema.design, self.shape());
+        let ln = ln_likelihoods(&Draws { design, shape, gated: shape.gated(), plain: &self.plain }, data, &classes);
+        let Way::Chains(lengths) = &self.way else { return Ok(RowLikelihood { lengths: vec![self.draws()], ln }) };
+        Ok(RowLikelihood { lengths: lengths.clone(), ln })
     }
 }
 
@@ -408,7 +424,9 @@ impl Posterior for ExpertsPosterior {
     }
 
     fn answers(&self) -> Answers<'_> {
-        Answers { classes: Some(self), components: Some(self), pairs: Some(self), ..Answers::default() }
+        let common = Answers { classes: Some(self), components: Some(self), pairs: Some(self), ..Answers::default() };
+        // what is not a sample of the posterior has no likelihood a draw
+        if matches!(self.way, Way::Chains(_)) { Answers { likelihoods: Some(self), ..common } } else { common }
     }
 
     fn summary(&self) -> Summary {

@@ -1,18 +1,20 @@
 //! What the draws say: averaged probabilities, coefficients in the user's units, convergence.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::{NAME, Schema};
 use crate::Result;
 use crate::answer::{
-    Answers, ClassProbabilities, Dim, DrawTable, Fact, KeptDraws, NamedArray, Origin, Posterior, PredictClasses, Summary,
-    check_prediction_rows, choose_method, for_panels,
+    Answers, ClassDraws, ClassProbabilities, Dim, DrawScores, DrawTable, Fact, KeptDraws, NamedArray, Origin, Posterior, Predict,
+    PredictClasses, RowLikelihood, RowLikelihoods, Summary, average, check_prediction_rows, choose_method, chosen, known_classes,
+    ln_likelihoods,
 };
-use crate::data::Dataset;
-use crate::data::design::PanelScratch;
-use crate::linalg::dot;
+use crate::data::{Dataset, Design};
+use crate::linalg::{dot, wide};
 use crate::run::{Piece, state};
-use crate::special::sigmoid;
+use crate::special::branchless::exp;
+use crate::special::ln_sigmoid;
 
 const SAVED: state::Kind = state::Kind::new("logistic posterior", &["0.1"]);
 const METHODS: &[&str] = &["average", "plug-in"];
@@ -70,46 +72,85 @@ impl PredictClasses for LogisticPosterior {
     }
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
-        let method = choose_method(method, METHODS)?;
+        self.predict_with(data, &Predict::by(method))
+    }
+
+    fn predict_with(&self, data: &Dataset<'_>, how: &Predict<'_>) -> Result<ClassProbabilities> {
+        let method = choose_method(how.method, METHODS)?;
         check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
         let design = &self.schema.design;
-        let dim = design.dim();
-        let plug_in = method == "plug-in";
-        let mean: Vec<f64>;
-        let weights = if plug_in {
-            let n = self.draws() as f64;
-            mean = (0..dim).map(|j| self.weights.iter().skip(j).step_by(dim).sum::<f64>() / n).collect();
-            &mean
-        } else {
-            &self.weights
-        };
-        let draws = if plug_in { 1 } else { self.draws() };
-        let mut probability = vec![0.0; 2 * data.rows()];
-        let mut deviation = vec![0.0; 2 * data.rows()];
-        let (mut scratch, mut eta) = (PanelScratch::default(), Vec::new());
-        for_panels(data.x.view(), |first, count, x| {
-            eta.resize(x.rows() * draws, 0.0);
-            design.panel(x, &mut scratch).mul_t(weights, draws, &mut eta);
-            for (i, eta) in eta.chunks_exact(draws).enumerate().take(count) {
-                // sums of p and of 1 − p apart, so that a tiny probability of either class keeps its digits
-                let (mut yes, mut no, mut square) = (0.0, 0.0, 0.0);
-                for &e in eta {
-                    let p = sigmoid(e);
-                    yes += p;
-                    no += sigmoid(-e);
-                    square += p * p;
+        if method == "average" {
+            return average(&Draws { design, weights: &self.weights }, data, how);
+        }
+        how.refuse_draws("the method `plug-in` takes the weights at their mean")?;
+        let (dim, n) = (design.dim(), self.draws() as f64);
+        let mean: Vec<f64> = (0..dim).map(|j| self.weights.iter().skip(j).step_by(dim).sum::<f64>() / n).collect();
+        let found = average(&Draws { design, weights: &mean }, data, how)?;
+        Ok(ClassProbabilities { deviation: None, ..found })
+    }
+}
+
+/// Weights, one draw a row.
+struct Draws<'a> {
+    design: &'a Design,
+    weights: &'a [f64],
+}
+
+impl DrawScores for Draws<'_> {
+    fn design(&self) -> &Design {
+        self.design
+    }
+
+    fn draws(&self) -> usize {
+        // without columns and bias every draw says the same
+        self.weights.len().checked_div(self.design.dim()).unwrap_or(1)
+    }
+
+    fn scores(&self) -> usize {
+        1
+    }
+
+    fn weights(&self, draws: &[usize]) -> Cow<'_, [f64]> {
+        chosen(self.weights, self.design.dim(), draws)
+    }
+}
+
+impl ClassDraws for Draws<'_> {
+    type Work = ();
+
+    fn classes(&self) -> usize {
+        2
+    }
+
+    fn probabilities(&self, scores: &mut [f64], out: &mut [f64], (): &mut ()) {
+        wide(
+            #[inline(always)]
+            || {
+                for (p, &eta) in out.chunks_exact_mut(2).zip(scores.iter()) {
+                    let small = exp(-eta.abs());
+                    let large = 1.0 / (1.0 + small);
+                    let (less, more) = (small * large, large);
+                    // both from the exponential, so that a tiny probability of either class keeps its digits
+                    p[0] = if eta < 0.0 { more } else { less };
+                    p[1] = if eta < 0.0 { less } else { more };
                 }
-                let m = draws as f64;
-                let (yes, no) = (yes / m, no / m);
-                let at = 2 * (first + i);
-                probability[at] = no;
-                probability[at + 1] = yes;
-                let sd = (square / m - yes * yes).max(0.0).sqrt();
-                deviation[at] = sd;
-                deviation[at + 1] = sd;
-            }
-        });
-        Ok(ClassProbabilities { probability, deviation: (!plug_in).then_some(deviation) })
+            },
+        );
+    }
+
+    fn ln_likelihoods(&self, scores: &mut [f64], class: u32, out: &mut [f64], (): &mut ()) {
+        let sign = if class == 1 { 1.0 } else { -1.0 };
+        out.iter_mut().zip(scores.iter()).for_each(|(o, eta)| *o = ln_sigmoid(sign * eta));
+    }
+}
+
+impl RowLikelihoods for LogisticPosterior {
+    fn row_likelihoods(&self, data: &Dataset<'_>) -> Result<RowLikelihood> {
+        let design = &self.schema.design;
+        check_prediction_rows(data, design.raw_cols, &self.schema.columns)?;
+        let classes = known_classes(data, &self.schema.classes)?;
+        let ln = ln_likelihoods(&Draws { design, weights: &self.weights }, data, &classes);
+        Ok(RowLikelihood { lengths: self.lengths.clone(), ln })
     }
 }
 
@@ -119,7 +160,7 @@ impl Posterior for LogisticPosterior {
     }
 
     fn answers(&self) -> Answers<'_> {
-        Answers { classes: Some(self), ..Answers::default() }
+        Answers { classes: Some(self), likelihoods: Some(self), ..Answers::default() }
     }
 
     fn summary(&self) -> Summary {

@@ -9,17 +9,22 @@
 
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::bound::RowBound;
 use super::bound::tilted::{self, Spread, softmax};
 use super::layout::{Layout, NodeLayout};
 use super::tree::{Child, Leaf};
+use crate::answer::TARGET_ERROR;
 use crate::data::design::packed_len;
 use crate::run::{Purpose, Stream};
 use crate::special::{ln_sigmoid, log_sum_exp};
 
 /// Pairs of antithetic draws.
 pub(crate) const PAIRS: usize = 256;
+/// Most pairs of a row whose probabilities are not known well enough before, and numbers they may take in all.
+const MOST_PAIRS: (usize, usize) = (8192, 1 << 21);
 
 /// How the posterior of the weights is averaged over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +74,7 @@ pub(crate) fn spread_of<'a>(node: &NodeLayout, v: &'a mut [f64], buffer: &'a mut
 }
 
 /// The deterministic approximation.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Probit {
     solver: tilted::Solver,
     u: Vec<f64>,
@@ -152,7 +157,7 @@ pub(crate) fn shift(factor: &[f64], e: &[f64], out: &mut [f64]) {
 }
 
 /// What a tree expects of a row.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct TreeExpect {
     probit: Probit,
     buffer: Vec<f64>,
@@ -162,7 +167,9 @@ pub(crate) struct TreeExpect {
     p: Vec<f64>,
     reach: Vec<f64>,
     /// One standard normal a draw and logit.
-    normals: Vec<f64>,
+    normals: Arc<Vec<f64>>,
+    /// Pairs that every row takes.
+    first: usize,
     factors: Vec<Vec<f64>>,
     moved: Vec<f64>,
     shifted: Vec<f64>,
@@ -172,14 +179,26 @@ pub(crate) struct TreeExpect {
 impl TreeExpect {
     /// For a layout; draws are named by the key of the fit and their number, and rows have no part in it.
     pub(crate) fn new(layout: &Layout, method: Method, key: u64) -> Self {
+        Self::with_pairs(layout, if method == Method::MonteCarlo { PAIRS } else { 0 }, key)
+    }
+
+    /// The same with as many draws as bring the Monte Carlo error of a probability below its target for nearly every row; each row takes
+    /// [`PAIRS`] of them, and more where it needs them.
+    pub(crate) fn with_enough(layout: &Layout, key: u64) -> Self {
+        let pairs = MOST_PAIRS.0.min(MOST_PAIRS.1 / layout.logits.max(1)).max(PAIRS);
+        Self { first: PAIRS, ..Self::with_pairs(layout, pairs, key) }
+    }
+
+    /// The same with so many pairs of draws.
+    pub(crate) fn with_pairs(layout: &Layout, draws: usize, key: u64) -> Self {
         let stream = Stream::new(key, 0, Purpose::Predict);
-        let draws = if method == Method::MonteCarlo { PAIRS } else { 0 };
         let normals = (0..draws)
             .flat_map(|draw| {
                 let mut rng = stream.item(draw as u64).rng();
                 (0..layout.logits).map(move |_| StandardNormal.sample(&mut rng)).collect::<Vec<f64>>()
             })
-            .collect();
+            .collect::<Vec<f64>>()
+            .into();
         Self {
             z: vec![0.0; layout.logits],
             p: vec![0.0; layout.logits],
@@ -189,6 +208,7 @@ impl TreeExpect {
             leaf: vec![0.0; layout.leaves.len()],
             factors: vec![Vec::new(); layout.nodes.len()],
             normals,
+            first: draws,
             ..Self::default()
         }
     }
@@ -214,7 +234,7 @@ impl TreeExpect {
     pub(crate) fn leaves(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64]) -> &[f64] {
         if method == Method::MonteCarlo {
             let mut sums = vec![0.0; layout.leaves.len()];
-            self.draws(layout, m, v, |leaf| sums.iter_mut().zip(leaf).for_each(|(s, p)| *s += p));
+            self.draws(layout, m, v, 0..usize::MAX, |leaf| sums.iter_mut().zip(leaf).for_each(|(s, p)| *s += p));
             normalise(&mut sums);
             self.leaf = sums;
             return &self.leaf;
@@ -235,15 +255,20 @@ impl TreeExpect {
         &self.leaf
     }
 
-    /// Calls `f` with the leaf probabilities of every draw.
-    pub(crate) fn draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], mut f: impl FnMut(&[f64])) {
+    /// Number of pairs of draws.
+    fn pairs(&self, layout: &Layout) -> usize {
+        self.normals.len() / layout.logits.max(1)
+    }
+
+    /// Calls `f` with the leaf probabilities of every draw of some pairs, one of a pair after the other.
+    pub(crate) fn draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], pairs: Range<usize>, mut f: impl FnMut(&[f64])) {
         for (number, node) in layout.nodes.iter().enumerate() {
             let logits = node.at_logits();
             node.logits_of(&m[node.at_units()], &mut self.z[logits]);
             let spread = spread_of(node, &mut v[node.at_forms()], &mut self.buffer);
             factorise(spread, &mut self.factors[number]);
         }
-        for draw in 0..self.normals.len() / layout.logits.max(1) {
+        for draw in pairs.start..pairs.end.min(self.pairs(layout)) {
             let normals = &self.normals[draw * layout.logits..(draw + 1) * layout.logits];
             for (node, factor) in layout.nodes.iter().zip(&self.factors) {
                 let logits = node.at_logits();
@@ -265,36 +290,70 @@ impl TreeExpect {
         }
     }
 
-    /// Expected probability of each class and, for `mc`, its posterior standard deviation.
+    /// Expected probability of each class and, for `mc`, its posterior standard deviation, from the first draws, and from more where
+    /// there are more and the row needs them.
     pub(crate) fn classes(&mut self, layout: &Layout, method: Method, m: &[f64], v: &mut [f64], mean: &mut [f64], deviation: &mut [f64]) {
-        let add = |leaf: &[f64], out: &mut [f64]| {
-            out.fill(0.0);
-            for (p, emitted) in leaf.iter().zip(&layout.leaves) {
-                if let Leaf::Class(class) = emitted {
-                    out[*class as usize] += p;
-                }
-            }
-        };
         if method != Method::MonteCarlo {
-            add(self.leaves(layout, method, m, v), mean);
+            by_class(layout, self.leaves(layout, method, m, v), mean);
             return;
         }
         mean.fill(0.0);
         deviation.fill(0.0);
-        let mut p = vec![0.0; mean.len()];
+        let k = mean.len();
+        let (mut p, mut pair, mut between) = (vec![0.0; k], vec![0.0; k], vec![(0.0, 0.0); k]);
         let mut count = 0.0;
-        self.draws(layout, m, v, |leaf| {
-            add(leaf, &mut p);
-            count += 1.0;
-            // Welford's update: nothing cancels where probabilities hardly vary
-            for ((mean, square), p) in mean.iter_mut().zip(deviation.iter_mut()).zip(&p) {
-                let away = p - *mean;
-                *mean += away / count;
-                *square += away * (p - *mean);
+        let mut next = 0..self.first;
+        loop {
+            self.draws(layout, m, v, next.clone(), |leaf| {
+                by_class(layout, leaf, &mut p);
+                count += 1.0;
+                // Welford's update: nothing cancels where probabilities hardly vary
+                for ((mean, square), p) in mean.iter_mut().zip(deviation.iter_mut()).zip(&p) {
+                    let away = p - *mean;
+                    *mean += away / count;
+                    *square += away * (p - *mean);
+                }
+                // the same for means of pairs, which are independent
+                for ((pair, (mean, square)), p) in pair.iter_mut().zip(&mut between).zip(&p) {
+                    if count % 2.0 == 1.0 {
+                        *pair = *p;
+                        continue;
+                    }
+                    let (middle, pairs) = (0.5 * (*pair + p), 0.5 * count);
+                    let away = middle - *mean;
+                    *mean += away / pairs;
+                    *square += away * (middle - *mean);
+                }
+            });
+            let pairs = 0.5 * count;
+            let worst = between.iter().map(|(_, square)| (square / (pairs * (pairs - 1.0))).sqrt()).fold(0.0, f64::max);
+            if next.end >= self.pairs(layout) || worst < TARGET_ERROR {
+                break;
             }
-        });
+            next = next.end..2 * next.end;
+        }
         deviation.iter_mut().for_each(|square| *square = (square.max(0.0) / count).sqrt());
         normalise(mean);
+    }
+
+    /// Probability of each class under every draw, one list a class.
+    pub(crate) fn class_draws(&mut self, layout: &Layout, m: &[f64], v: &mut [f64], classes: usize) -> Vec<Vec<f64>> {
+        let (mut p, mut all) = (vec![0.0; classes], vec![Vec::with_capacity(2 * self.pairs(layout)); classes]);
+        self.draws(layout, m, v, 0..usize::MAX, |leaf| {
+            by_class(layout, leaf, &mut p);
+            all.iter_mut().zip(&p).for_each(|(all, p)| all.push(*p));
+        });
+        all
+    }
+}
+
+/// Probabilities of classes from those of leaves.
+fn by_class(layout: &Layout, leaf: &[f64], out: &mut [f64]) {
+    out.fill(0.0);
+    for (p, emitted) in leaf.iter().zip(&layout.leaves) {
+        if let Leaf::Class(class) = emitted {
+            out[*class as usize] += p;
+        }
     }
 }
 

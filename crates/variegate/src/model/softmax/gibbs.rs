@@ -23,10 +23,12 @@ pub(super) mod check;
 mod draw;
 pub(super) mod fit;
 mod mixture;
+mod outcomes;
 pub(super) mod posterior;
 mod report;
 #[cfg(test)]
 mod tests;
+mod tree_draws;
 
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};

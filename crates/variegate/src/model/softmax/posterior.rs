@@ -14,11 +14,12 @@ use super::search::Candidate;
 use super::tree::{Leaf, Structure, Tree};
 use super::{Inference, NAME, Schema, Settings};
 use crate::answer::{
-    Answers, Chosen, ClassProbabilities, HiddenComponents, NamedArray, Origin, Posterior, PredictClasses, PredictOutcomes, RealPrediction,
-    Responsibilities, Selection, Summary, check_levels, check_prediction_rows, choose_method, for_panels,
+    Answers, Chosen, ClassProbabilities, HiddenComponents, Interval, NamedArray, Origin, PREDICT_PANEL, Posterior, Predict, PredictClasses,
+    PredictDraws, PredictOutcomes, RealPrediction, Responsibilities, Selection, Summary, check_levels, check_prediction_rows,
+    choose_method, for_panels, for_panels_parallel, spread,
 };
 use crate::data::design::PanelScratch;
-use crate::data::{Dataset, Target};
+use crate::data::{Dataset, Target, X};
 use crate::dist::StudentT;
 use crate::run::state;
 use crate::special::log_sum_exp;
@@ -26,6 +27,9 @@ use crate::{Error, Result};
 
 const SAVED: state::Kind = state::Kind::new("softmax posterior", &["0.1"]);
 const METHODS: &[&str] = &["probit", "mc", "map"];
+/// Pairs of draws behind an interval, whose ends need more than a mean.
+const INTERVAL_PAIRS: usize = 1024;
+
 /// q of the weights, with all that predictions need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoftmaxPosterior {
@@ -160,25 +164,52 @@ impl SoftmaxPosterior {
         mut f: impl FnMut(usize, &mut [f64], &mut [f64]),
     ) -> Result<()> {
         check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
-        let (vectors, forms) = (layout.vectors(), layout.forms);
-        let (mut m, mut v) = (Vec::new(), Vec::new());
-        let mut scratch = super::pass::Scratch::default();
-        let mut panels = PanelScratch::default();
-        let averaged = averaged && !self.point();
+        let mut room = PanelRoom::default();
         for_panels(data.x.view(), |first, count, x| {
-            m.resize(x.rows() * vectors, 0.0);
-            v.clear();
-            v.resize(x.rows() * forms, 0.0);
-            let mut panel = self.schema.design.panel(x, &mut panels);
-            panel.mul_t(&self.view.mean, vectors, &mut m);
-            if averaged {
-                scratch.quadratics(&mut panel, layout, &self.view, &mut v);
-            }
-            for i in 0..count {
-                f(first + i, &mut m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
-            }
+            self.panel_moments(layout, averaged, count, x, &mut room, |i, m, v| f(first + i, m, v));
         });
         Ok(())
+    }
+
+    /// The same for classes, panels in parallel: `f` takes a state of each panel from row to row. Gives back the states.
+    fn for_panels<T: Default + Send>(
+        &self,
+        data: &Dataset<'_>,
+        layout: &Layout,
+        averaged: bool,
+        f: impl Fn(&mut T, &mut [f64], &mut [f64]) + Sync,
+    ) -> Result<Vec<T>> {
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
+        let states = (0..data.rows().div_ceil(PREDICT_PANEL)).map(|_| T::default()).collect();
+        Ok(for_panels_parallel(data.x.view(), states, |mut state, _, count, x| {
+            self.panel_moments(layout, averaged, count, x, &mut PanelRoom::default(), |_, m, v| f(&mut state, m, v));
+            state
+        }))
+    }
+
+    /// Calls `f(row of the panel, m, v)` for every row of a panel.
+    fn panel_moments(
+        &self,
+        layout: &Layout,
+        averaged: bool,
+        count: usize,
+        x: X<'_>,
+        room: &mut PanelRoom,
+        mut f: impl FnMut(usize, &mut [f64], &mut [f64]),
+    ) {
+        let (vectors, forms) = (layout.vectors(), layout.forms);
+        let PanelRoom { m, v, scratch, panels } = room;
+        m.resize(x.rows() * vectors, 0.0);
+        v.clear();
+        v.resize(x.rows() * forms, 0.0);
+        let mut panel = self.schema.design.panel(x, panels);
+        panel.mul_t(&self.view.mean, vectors, m);
+        if averaged && !self.point() {
+            scratch.quadratics(&mut panel, layout, &self.view, v);
+        }
+        for i in 0..count {
+            f(i, &mut m[i * vectors..(i + 1) * vectors], &mut v[i * forms..(i + 1) * forms]);
+        }
     }
 
     /// Student's t of every leaf and output for a row.
@@ -204,6 +235,15 @@ impl SoftmaxPosterior {
     }
 }
 
+/// Buffers of a panel.
+#[derive(Default)]
+struct PanelRoom {
+    m: Vec<f64>,
+    v: Vec<f64>,
+    scratch: super::pass::Scratch,
+    panels: PanelScratch,
+}
+
 /// How far a state has come: ascents before starts, then by objective.
 fn rank(state: &State) -> f64 {
     if state.q.is_some() { state.bound } else { f64::MIN.max(state.bound) - 1e300 }
@@ -219,22 +259,50 @@ impl PredictClasses for SoftmaxPosterior {
     }
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
-        let asked = choose_method(method, METHODS)?;
-        let method = self.method(asked)?;
+        PredictClasses::predict_with(self, data, &Predict::by(method))
+    }
+
+    fn predict_with(&self, data: &Dataset<'_>, how: &Predict<'_>) -> Result<ClassProbabilities> {
+        let asked = choose_method(how.method, METHODS)?;
+        let ends = how.quantiles()?;
+        // what only draws can give is made of draws, unless another method is asked for by name
+        let drawn = how.method.is_empty() && (ends.is_some() || how.draws != PredictDraws::Enough);
+        let method = self.method(if drawn { "mc" } else { asked })?;
+        if self.point() {
+            how.refuse_draws("inference `map` gives a point and no posterior; fit with `vb` or `gibbs`")?;
+        } else if method != Method::MonteCarlo {
+            how.refuse_draws(&format!("the method `{asked}` makes no draws; choose the method `mc`"))?;
+        }
         let layout = self.layout();
+        let of = |pairs| TreeExpect::with_pairs(&layout, pairs, self.key);
+        let expect = match how.draws {
+            _ if method != Method::MonteCarlo => of(0),
+            PredictDraws::Number(n) if n > 0 => of(n.div_ceil(2)),
+            PredictDraws::Enough if ends.is_some() => of(INTERVAL_PAIRS),
+            PredictDraws::Enough => TreeExpect::with_enough(&layout, self.key),
+            PredictDraws::Number(_) => return Err(Error::setting("predict_draws", 0, "a whole number of at least 1")),
+            PredictDraws::All => {
+                return Err(Error::setting("predict_draws", "all", "a number: a variational posterior can be drawn from without end"));
+            }
+        };
         let k = self.schema.classes.len();
-        let mut probability = vec![0.0; k * data.rows()];
-        let mut deviation = vec![0.0; if asked == "mc" { k * data.rows() } else { 0 }];
-        let mut expect = TreeExpect::new(&layout, method, self.key);
-        self.for_rows(data, &layout, method != Method::Map, |row, m, v| {
-            let at = row * k..(row + 1) * k;
-            let spread = if method == Method::MonteCarlo { &mut deviation[at.clone()] } else { &mut [] };
-            expect.classes(&layout, method, m, v, &mut probability[at], spread);
+        let found = self.for_panels(data, &layout, method != Method::Map, |panel: &mut (Option<TreeExpect>, Vec<[f64; 4]>), m, v| {
+            let (expect, found) = (panel.0.get_or_insert_with(|| expect.clone()), &mut panel.1);
+            if let Some(ends) = ends {
+                found.extend(expect.class_draws(&layout, m, v, k).into_iter().map(|p| spread(p, ends)));
+                return;
+            }
+            let (mut mean, mut deviation) = (vec![0.0; k], vec![0.0; k]);
+            expect.classes(&layout, method, m, v, &mut mean, &mut deviation);
+            found.extend(mean.iter().zip(&deviation).map(|(m, d)| [*m, *d, 0.0, 0.0]));
         })?;
+        let part = |at: usize| found.iter().flat_map(|panel| &panel.1).map(|f| f[at]).collect::<Vec<f64>>();
+        let probability = part(0);
         if let Some(at) = probability.iter().position(|p| !p.is_finite()) {
             return Err(Error::Unfit(format!("row {}: its values are too large to compute with", at / k + 1)));
         }
-        Ok(ClassProbabilities { probability, deviation: (asked == "mc").then_some(deviation) })
+        let interval = ends.map(|_| Interval { lower: part(2), upper: part(3) });
+        Ok(ClassProbabilities { probability, deviation: (method == Method::MonteCarlo).then(|| part(1)), interval })
     }
 }
 

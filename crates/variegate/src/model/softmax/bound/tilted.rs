@@ -29,7 +29,7 @@ pub(crate) enum Spread<'a> {
 }
 
 /// Newton's method for one row; the buffers are reused from row to row.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Solver {
     a: Vec<f64>,
     /// Softmax of the tilted argument at `a`.

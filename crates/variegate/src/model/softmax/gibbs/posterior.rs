@@ -10,21 +10,18 @@ use super::super::tree::{Leaf, Structure};
 use super::super::walk::Walk;
 use super::super::{NAME, Schema, Settings};
 use super::Gibbs;
-use super::mixture::{Normal, quantile};
+use super::tree_draws::Tree;
 use crate::answer::{
-    Answers, ClassProbabilities, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictClasses,
-    PredictOutcomes, RealPrediction, Responsibilities, Summary, check_levels, check_prediction_rows, choose_method, for_panels,
+    Answers, ClassProbabilities, HiddenComponents, KeptDraws, NamedArray, Origin, PREDICT_PANEL, Posterior, Predict, PredictClasses,
+    Responsibilities, Scored, Summary, average, check_prediction_rows, choose_method, for_scores,
 };
-use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
 use crate::run::{Piece, state};
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
 pub(in super::super) const SAVED: state::Kind = state::Kind::new("softmax draws", &["0.1"]);
-const METHODS: &[&str] = &["average"];
-/// Vectors that a panel is multiplied with at a time: more would not stay in cache.
-const TOGETHER: usize = 1024;
+pub(super) const METHODS: &[&str] = &["average"];
 
 /// Posterior draws of a tree, with all that predictions need. Draws lie one after the other, chain after chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,15 +46,15 @@ pub struct DrawsPosterior {
 }
 
 /// A row as one draw sees it.
-struct Seen<'a> {
+pub(super) struct Seen<'a> {
     /// Row of the data.
-    row: usize,
+    pub(super) row: usize,
     /// Products of the row with the vectors of the draw.
-    m: &'a [f64],
+    pub(super) m: &'a [f64],
     /// Number of the draw.
-    draw: usize,
+    pub(super) draw: usize,
     /// Probability of each leaf, given the row alone.
-    leaf: &'a [f64],
+    pub(super) leaf: &'a [f64],
 }
 
 impl DrawsPosterior {
@@ -105,37 +102,36 @@ impl DrawsPosterior {
         self.schema.y_mean.len()
     }
 
-    /// Calls `f` for every row and every draw: panel after panel of rows, in each of them the draws of a row in order.
-    fn for_draws(&self, program: &Gibbs, data: &Dataset<'_>, mut f: impl FnMut(Seen<'_>)) -> Result<()> {
-        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
+    /// The draws as rows are multiplied with them.
+    pub(super) fn tree<'a>(&'a self, program: &'a Gibbs) -> Tree<'a> {
+        let class = |leaf: &Leaf| if let Leaf::Class(c) = leaf { *c as usize } else { 0 };
+        Tree { of: self, program, class: program.layout.leaves.iter().map(class).collect() }
+    }
+
+    /// Calls `f` for every row of a panel and every draw, the draws of a row in order.
+    pub(super) fn for_draws(
+        program: &Gibbs,
+        scored: &mut Scored<'_>,
+        (walk, leaf): &mut (Walk, Vec<f64>),
+        mut f: impl FnMut(usize, Seen<'_>),
+    ) {
         let layout = &program.layout;
-        let (vectors, dim) = (layout.vectors(), layout.dim);
-        let mut walk = Walk::default();
         walk.resize(layout);
-        let mut leaf = vec![1.0; layout.leaves.len()];
-        let (mut scratch, mut products) = (PanelScratch::default(), Vec::new());
-        let together = (TOGETHER / vectors).max(1);
-        for_panels(data.x.view(), |first, count, x| {
-            let mut panel = self.schema.design.panel(x, &mut scratch);
-            for (number, some) in self.vectors.chunks(together * vectors * dim).enumerate() {
-                let k = some.len() / dim;
-                products.resize(x.rows() * k, 0.0);
-                panel.mul_t(some, k, &mut products);
-                for (i, m) in products.chunks_exact(k).enumerate().take(count) {
-                    for (draw, m) in m.chunks_exact(vectors).enumerate() {
-                        if !layout.nodes.is_empty() {
-                            program.paths(m, &mut walk, &mut leaf);
-                        }
-                        f(Seen { row: first + i, m, draw: number * together + draw, leaf: &leaf });
-                    }
+        leaf.resize(layout.leaves.len(), 1.0);
+        let draws = scored.draws;
+        for i in 0..scored.count {
+            let row = scored.first + i;
+            for (m, &draw) in scored.row(i).chunks_exact(layout.vectors()).zip(draws) {
+                if !layout.nodes.is_empty() {
+                    program.paths(m, walk, leaf);
                 }
+                f(i, Seen { row, m, draw, leaf });
             }
-        });
-        Ok(())
+        }
     }
 
     /// Log density of the outcomes of a row in each leaf, in the user's units.
-    fn leaf_densities(&self, program: &Gibbs, seen: &Seen<'_>, outcomes: &[f64]) -> Vec<f64> {
+    pub(super) fn leaf_densities(&self, program: &Gibbs, seen: &Seen<'_>, outcomes: &[f64]) -> Vec<f64> {
         let (layout, s) = (&program.layout, &self.schema);
         let outputs = layout.outputs;
         let noise = &self.noise[seen.draw * layout.gaussians() * outputs..];
@@ -178,100 +174,13 @@ impl PredictClasses for DrawsPosterior {
     }
 
     fn predict(&self, data: &Dataset<'_>, method: &str) -> Result<ClassProbabilities> {
-        choose_method(method, METHODS)?;
-        let program = self.program();
-        let k = self.schema.classes.len();
-        let class: Vec<usize> = program.layout.leaves.iter().map(|l| if let Leaf::Class(c) = l { *c as usize } else { 0 }).collect();
-        let mut probability = vec![0.0; k * data.rows()];
-        let mut deviation = vec![0.0; k * data.rows()];
-        let mut one = vec![0.0; k];
-        self.for_draws(&program, data, |seen| {
-            one.fill(0.0);
-            class.iter().zip(seen.leaf).for_each(|(c, p)| one[*c] += p);
-            for (c, p) in one.iter().enumerate() {
-                probability[seen.row * k + c] += p;
-                deviation[seen.row * k + c] += p * p;
-            }
-        })?;
-        let n = self.draws() as f64;
-        for (p, sd) in probability.iter_mut().zip(&mut deviation) {
-            *p /= n;
-            *sd = (*sd / n - *p * *p).max(0.0).sqrt();
-        }
-        if let Some(at) = probability.iter().position(|p| !p.is_finite()) {
-            return Err(Error::Unfit(format!("row {}: its values are too large to compute with", at / k + 1)));
-        }
-        Ok(ClassProbabilities { probability, deviation: Some(deviation) })
-    }
-}
-
-impl PredictOutcomes for DrawsPosterior {
-    fn outcomes(&self) -> usize {
-        self.outputs()
+        PredictClasses::predict_with(self, data, &Predict::by(method))
     }
 
-    fn methods(&self) -> &'static [&'static str] {
-        METHODS
-    }
-
-    fn predict(&self, data: &Dataset<'_>, levels: &[f64], method: &str) -> Result<RealPrediction> {
-        choose_method(method, METHODS)?;
-        let outputs = self.outputs();
-        check_levels(levels)?;
-        let given = match &data.target {
-            Target::Real { width, values } if *width == outputs => Some(values),
-            _ => None,
-        };
-        let program = self.program();
-        let (units, leaves, draws) = (program.layout.units, program.layout.gaussians(), self.draws());
-        let n = data.rows() * outputs;
-        let mut out = RealPrediction {
-            mean: vec![0.0; n],
-            deviation: vec![0.0; n],
-            quantiles: vec![vec![0.0; n]; levels.len()],
-            ln_density: given.map(|_| vec![0.0; data.rows()]),
-        };
-        // of each row of a panel: a normal component for each output, draw and leaf, and the log density of each draw
-        let mut panel_parts = vec![Normal::default(); PREDICT_PANEL * outputs * draws * leaves];
-        let mut panel_densities = vec![0.0; PREDICT_PANEL * draws];
-        self.for_draws(&program, data, |seen| {
-            let slot = seen.row % PREDICT_PANEL;
-            let parts = &mut panel_parts[slot * outputs * draws * leaves..][..outputs * draws * leaves];
-            let densities = &mut panel_densities[slot * draws..(slot + 1) * draws];
-            for leaf in 0..leaves {
-                for q in 0..outputs {
-                    let (at, scale) = (leaf * outputs + q, self.schema.y_scale[q]);
-                    parts[(q * draws + seen.draw) * leaves + leaf] = Normal {
-                        share: seen.leaf[leaf] / draws as f64,
-                        mean: self.schema.y_mean[q] + scale * seen.m[units + at],
-                        sd: scale / self.noise[seen.draw * leaves * outputs + at].sqrt(),
-                    };
-                }
-            }
-            if let Some(values) = given {
-                let own = self.leaf_densities(&program, &seen, &values[seen.row * outputs..(seen.row + 1) * outputs]);
-                densities[seen.draw] = log_sum_exp(&own.iter().zip(seen.leaf).map(|(d, p)| d + p.ln()).collect::<Vec<_>>());
-            }
-            if seen.draw + 1 < draws {
-                return;
-            }
-            for q in 0..outputs {
-                let (at, parts) = (seen.row * outputs + q, &parts[q * draws * leaves..(q + 1) * draws * leaves]);
-                let mean: f64 = parts.iter().map(|p| p.share * p.mean).sum();
-                let variance: f64 = parts.iter().map(|p| p.share * (p.sd * p.sd + (p.mean - mean) * (p.mean - mean))).sum();
-                (out.mean[at], out.deviation[at]) = (mean, variance.sqrt());
-                for (quantiles, level) in out.quantiles.iter_mut().zip(levels) {
-                    quantiles[at] = quantile(*level, parts, mean, variance.sqrt());
-                }
-            }
-            if let Some(density) = &mut out.ln_density {
-                density[seen.row] = log_sum_exp(densities) - (draws as f64).ln();
-            }
-        })?;
-        if let Some(at) = out.mean.iter().position(|p| !p.is_finite()) {
-            return Err(Error::Unfit(format!("row {}: its values are too large to compute with", at / outputs + 1)));
-        }
-        Ok(out)
+    fn predict_with(&self, data: &Dataset<'_>, how: &Predict<'_>) -> Result<ClassProbabilities> {
+        choose_method(how.method, METHODS)?;
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
+        average(&self.tree(&self.program()), data, how)
     }
 }
 
@@ -299,24 +208,38 @@ impl HiddenComponents for DrawsPosterior {
             Target::Real { width, values } if self.outputs() > 0 && *width == self.outputs() => Some(values),
             _ => None,
         };
+        check_prediction_rows(data, self.schema.design.raw_cols, &self.schema.columns)?;
         let (outputs, leaves) = (self.outputs(), program.layout.leaves.len());
-        let mut share = vec![0.0; data.rows() * count];
-        let mut own = vec![0.0; leaves];
-        self.for_draws(&program, data, |seen| {
+        let draws: Vec<usize> = (0..self.draws()).collect();
+        let mut shares = vec![vec![0.0; PREDICT_PANEL * count]; data.rows().div_ceil(PREDICT_PANEL)];
+        let add = |share: &mut Vec<f64>, i: usize, seen: &Seen<'_>, own: &mut [f64]| {
             own.copy_from_slice(seen.leaf);
             if let Some(values) = outcomes {
-                let densities = self.leaf_densities(&program, &seen, &values[seen.row * outputs..(seen.row + 1) * outputs]);
+                let densities = self.leaf_densities(&program, seen, &values[seen.row * outputs..(seen.row + 1) * outputs]);
                 let top = densities.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
                 own.iter_mut().zip(&densities).for_each(|(p, d)| *p *= (d - top).exp());
             } else if let Some(class) = codes.as_ref().and_then(|c| c[seen.row]) {
                 own.iter_mut().zip(&program.layout.leaves).filter(|(_, l)| **l != Leaf::Class(class)).for_each(|(p, _)| *p = 0.0);
             }
             let total: f64 = own.iter().sum();
-            for (component, p) in of.iter().zip(&own) {
+            for (component, p) in of.iter().zip(own.iter()) {
                 let part = if total > 0.0 { p / total } else { 1.0 / leaves as f64 };
-                share[seen.row * count + component] += part;
+                share[i * count + component] += part;
             }
-        })?;
+        };
+        for_scores(
+            &self.tree(&program),
+            (data.x.view(), 0),
+            &draws,
+            &mut shares,
+            |_| true,
+            |share, mut scored, room| {
+                let mut own = vec![0.0; leaves];
+                Self::for_draws(&program, &mut scored, room, |i, seen| add(share, i, &seen, &mut own));
+            },
+        );
+        let mut share = shares.concat();
+        share.truncate(data.rows() * count);
         share.iter_mut().for_each(|s| *s /= self.draws() as f64);
         let names = if self.plain() && self.outputs() == 0 {
             self.schema.classes.clone()
@@ -333,7 +256,7 @@ impl Posterior for DrawsPosterior {
     }
 
     fn answers(&self) -> Answers<'_> {
-        let common = Answers { components: Some(self), ..Answers::default() };
+        let common = Answers { components: Some(self), likelihoods: Some(self), ..Answers::default() };
         if self.outputs() > 0 { Answers { outcomes: Some(self), ..common } } else { Answers { classes: Some(self), ..common } }
     }
 
