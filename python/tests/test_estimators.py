@@ -270,8 +270,8 @@ def test_a_long_fit_says_at_its_start_how_long_it_takes(monkeypatch):
     """In the words of the command line, with settings of Python."""
     text = _progress.forecast(300.0, 4, 500, 1000, 1)
     assert text == (
-        "about 5 min for 4 chains of 1,500 sweeps, at the pace so far; n_warmup=100, n_draws=200 would take about 60 s, "
-        "for a first look"
+        "about 5 min for 4 chains of 1,500 sweeps, at the pace so far; n_warmup=100, n_draws=200 would take about "
+        "60 s, for a first look"
     )
     assert _progress.forecast(59.0, 4, 500, 1000, 1) is None
     clock = iter([0.0, 1.0, 5.0, 6.0])

@@ -98,3 +98,11 @@ def test_settings_that_contradict_each_other_are_refused(iris):
         SoftmaxClassifier(prior_precision=2.0).fit(*iris)
     with pytest.raises(ValueError, match="`bound` is loose.*one of tilted, double"):
         SoftmaxClassifier(bound="loose").fit(*iris)
+
+
+def test_measurements_are_hardly_classes():
+    X = np.linspace(0, 1, 60)[:, None]
+    with pytest.raises(ValueError, match="continuous"):
+        SoftmaxClassifier().fit(X, X[:, 0])
+    with pytest.warns(UserWarning, match="60 different numbers.*regression"):
+        SoftmaxClassifier(max_iter=2).fit(X, np.array([f"{v:.4f}" for v in X[:, 0]]))

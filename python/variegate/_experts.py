@@ -70,7 +70,7 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
     The posterior is sampled ("hmc", "gibbs", "mh"), approximated ("vb"), regularised ("pr") or maximised ("map"). A
     setting that the chosen prior or inference does not have is refused unless it is left at its default. Prior
     "gaussian" is one model for every inference, weights of the standard deviation `tau`, and the same as
-    ``variegate fit experts --prior gaussian``; with inference "vb" it is fitted by the engine of trees of softmax nodes.
+    ``variegate fit experts --prior gaussian``; with inference "vb" it is fitted as a tree of softmax nodes.
     `HierarchicalMixtureOfExpertsClassifier` is another model, which learns the precisions of its weights.
 
     Parameters
@@ -95,9 +95,9 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
     coef_ : ndarray
         Where experts have labels (inference "vb", "pr" and "map"): coefficients of each expert, of shape (n_experts, 1,
         n_features) for two classes, as log-odds of the second, and (n_experts, n_classes, n_features) for more, each
-        class against the mean of all. With prior "gaussian" and inference "vb", shape (n_experts + n_experts * n_classes, n_features): first
-        those of the gate, each expert against the mean of all, then those of each expert, each class against the mean
-        of all.
+        class against the mean of all. With prior "gaussian" and inference "vb", shape
+        (n_experts + n_experts * n_classes, n_features): first those of the gate, each expert against the mean of all,
+        then those of each expert, each class against the mean of all.
     intercept_ : ndarray
         The intercepts, in the same order.
     gate_coef_, gate_intercept_ : ndarray of shape (n_experts, n_features) and (n_experts,)

@@ -49,9 +49,9 @@ pub struct ByCategory {
 
 impl ByCategory {
     /// Groups rows by their truth and category; the runs are added.
-    pub fn new(data: &Dataset<'_>, by: &(String, Classes), path: &Path) -> Result<Self> {
+    pub fn new(data: &Dataset<'_>, by: &(String, Classes), file: &str) -> Result<Self> {
         let Target::Classes(truth) = &data.target else {
-            bail!("`{}` has no target to score by: name its column with --target COLUMN", path.display());
+            bail!("`{file}` has no target to score by: name its column with --target COLUMN");
         };
         Ok(Self { groups: Group::all(truth, Some((&by.0, &by.1))), runs: Vec::new() })
     }

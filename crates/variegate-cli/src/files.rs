@@ -5,9 +5,12 @@ use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use std::path::{Path, PathBuf};
 use variegate::answer::Posterior;
 use variegate::data::{DataError, Dataset, Target, TargetKind};
-use variegate_io::read::{Cause, ColumnSpec, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_names, read_resolved};
+use variegate_io::read::{
+    Cause, ColumnSpec, Encode, Format, IndexBase, ReadError, ReadOptions, Schema, read_features, read_names, read_resolved,
+};
 use variegate_io::run_dir::RunDir;
 
+use crate::data_file::DataFile;
 use crate::tables;
 
 const DATA: &str = "Data";
@@ -18,7 +21,7 @@ pub fn arguments() -> Vec<Arg> {
         Arg::new(name).long(name).value_name(value).help(help).help_heading(DATA)
     };
     let mut all = vec![
-        file("CSV, TSV, Parquet, svmlight, MatrixMarket, .npy or .npz file; text may be gzipped"),
+        file("CSV, TSV, Parquet, svmlight, MatrixMarket, .npy or .npz file, text also gzipped"),
         column("target", "COLUMN", "Column to predict (several real ones: A,B); FILE:COLUMN takes it from another file with the same rows"),
         column("weights", "COLUMN", "Column with the weight of each row"),
         column("sources", "COLUMN", "Column with the source (group) of each row; FILE:COLUMN takes it from another file")
@@ -27,17 +30,23 @@ pub fn arguments() -> Vec<Arg> {
         column("ignore", "COLUMN,…", "Leave these columns out (may be repeated; `id*` is every name that begins so)")
             .value_delimiter(',')
             .action(ArgAction::Append),
-        column("names", "FILE", "Text file with the names of the columns, one a line, for a file without names (.npy, .npz, .mtx, svmlight)")
-            .value_parser(value_parser!(PathBuf))
-            .value_hint(ValueHint::FilePath),
+        column(
+            "names",
+            "FILE",
+            "Text file with the names of the columns, one a line, for a file without names (.npy, .npz, .mtx, svmlight)",
+        )
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath),
+        column("encode", "WORD", "Code text columns among the features: `one-hot` is a column of ones and zeros for each category")
+            .value_parser(value_parser!(Encode)),
     ];
     all.extend(format_arguments());
     all
 }
 
-/// The data file alone.
+/// The data file alone; `-` is standard input.
 pub fn file(help: &'static str) -> Arg {
-    Arg::new("data").value_name("DATA").required(true).value_parser(value_parser!(PathBuf)).help(help)
+    Arg::new("data").value_name("DATA").required(true).value_parser(value_parser!(PathBuf)).help(format!("{help}; - for standard input"))
 }
 
 /// Options on the format.
@@ -75,6 +84,7 @@ pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
         columns: matches.get_many::<String>("columns").map(|c| c.cloned().collect()),
         ignore: matches.get_many::<String>("ignore").map(|c| c.cloned().collect()).unwrap_or_default(),
         names: matches.get_one::<PathBuf>("names").map(|path| read_names(path)).transpose()?,
+        encode: matches.get_one::<Encode>("encode").copied(),
         ..ReadOptions::default()
     };
     override_format(matches, &mut options);
@@ -116,8 +126,10 @@ fn override_format(matches: &ArgMatches, options: &mut ReadOptions) {
 }
 
 /// Reads the data of a fit; the options come back with what was found out.
-pub fn read_training(path: &Path, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions)> {
-    Ok(read_resolved(path, options)?)
+pub fn read_training(file: &DataFile, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions)> {
+    // a pipe has no name to tell its format
+    let format = options.format.or(if file.is_gone() { Format::of(file.given()).or(Some(Format::Csv)) } else { None });
+    Ok(file.named(read_resolved(file.path(), &ReadOptions { format, ..options.clone() }))?)
 }
 
 /// `--sources` of rows that are not those of the fit.
@@ -151,7 +163,7 @@ pub struct Rows<'m> {
 /// Reads rows in the way the fit read its own: with the sources that are asked for, or those of the fit where the file has them, and with
 /// labels as the target where they are asked for.
 pub fn read_rows(
-    path: &Path,
+    file: &DataFile,
     posterior: &dyn Posterior,
     fitted: ReadOptions,
     rows: &Rows<'_>,
@@ -159,12 +171,12 @@ pub fn read_rows(
 ) -> Result<Dataset<'static>> {
     let [sources, label] = rows.options.map(|name| column(matches, name));
     let (asked, label) = (sources?, label?);
-    let mut options = ReadOptions { target: label, target_kind: TargetKind::Classes, weights: None, columns: None, ..fitted };
+    let mut options = ReadOptions { target: label, target_kind: TargetKind::Classes, weights: None, ..fitted };
     if let Some(format) = rows.format {
-        options = of_new_file(path, options, format);
+        options = of_new_file(file, options, format);
     }
     options.known_classes = None;
-    options.width = Some(posterior.width());
+    options.width = options.width.or(Some(posterior.width()));
     options.sources = match (&asked, options.sources) {
         (Some(_), _) => asked.clone(),
         // a file of sources belongs to the rows of the fit
@@ -172,39 +184,43 @@ pub fn read_rows(
         (None, recorded) => recorded,
     };
     let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
-    match read_features(path, &schema, &options) {
+    match file.named(read_features(file.path(), &schema, &options)) {
         // new rows may have no source; only one that was asked for must be there
         Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. })
             if asked.is_none() && names(&options.sources, &name) =>
         {
             options.sources = None;
-            Ok(read_features(path, &schema, &options)?)
+            Ok(file.named(read_features(file.path(), &schema, &options))?)
         }
         other => Ok(other?),
     }
 }
 
 /// Options for another file than that of the fit: its name tells its own format, and a delimiter belongs to the old one.
-fn of_new_file(path: &Path, mut options: ReadOptions, matches: &ArgMatches) -> ReadOptions {
-    let format = matches.get_one::<Format>("format").copied().or_else(|| Format::of(path)).or(options.format);
+fn of_new_file(file: &DataFile, mut options: ReadOptions, matches: &ArgMatches) -> ReadOptions {
+    let format = matches.get_one::<Format>("format").copied().or_else(|| Format::of(file.given())).or(options.format);
+    let format = format.or(if file.is_gone() { Some(Format::Csv) } else { None });
     if format != options.format {
-        options = ReadOptions { format, delimiter: None, array: None, ..options };
+        // columns of a file without names are told by their places there
+        options = ReadOptions { format, delimiter: None, array: None, columns: None, ignore: Vec::new(), width: None, ..options };
     }
     override_format(matches, &mut options);
     options
 }
 
 /// Reads rows to predict, in the way the fit read its own, with the target where the file has it.
-pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptions, matches: &ArgMatches) -> Result<Dataset<'static>> {
+pub fn read_prediction(file: &DataFile, posterior: &dyn Posterior, fitted: ReadOptions, matches: &ArgMatches) -> Result<Dataset<'static>> {
     let asked = column(matches, "target")?;
     // categories are read as sources are: one name a row, and no feature
-    let options = ReadOptions { sources: column(matches, "by")?, weights: None, columns: None, ..fitted };
-    let mut options = of_new_file(path, options, matches);
+    let options = ReadOptions { sources: column(matches, "by")?, weights: None, ..fitted };
+    let mut options = of_new_file(file, options, matches);
     let real = posterior.outputs() > 0;
     // runs of other fronts do not say what they were fitted to
     options.target_kind = if real { TargetKind::Real } else { TargetKind::Classes };
     options.known_classes = (!real).then(|| posterior.classes().to_vec());
-    options.width = Some(posterior.width());
+    // rows to predict may have a truth that is not known yet, or that the fit did not know
+    options.open_target = true;
+    options.width = options.width.or(Some(posterior.width()));
     options.target = match (&asked, options.target) {
         (Some(_), _) => asked.clone(),
         // a file of targets belongs to the rows of the fit
@@ -213,13 +229,13 @@ pub fn read_prediction(path: &Path, posterior: &dyn Posterior, fitted: ReadOptio
         (None, recorded) => recorded,
     };
     let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
-    match read_features(path, &schema, &options) {
+    match file.named(read_features(file.path(), &schema, &options)) {
         // most files to predict have no target; only one that was asked for must be there
         Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. })
             if asked.is_none() && names(&options.target, &name) =>
         {
             options.target = None;
-            Ok(read_features(path, &schema, &options)?)
+            Ok(file.named(read_features(file.path(), &schema, &options))?)
         }
         Err(ReadError { cause: Cause::TwoRoles { name, first, second }, .. }) if names(&options.sources, &name) => {
             let role = if first == "sources" { second } else { first };
@@ -251,10 +267,37 @@ pub fn describe(data: &Dataset<'_>) -> String {
     text
 }
 
+/// What was made of the columns of a file beside what was asked: those that were coded, and one that was left out.
+pub fn remarks(asked: &ReadOptions, found: &ReadOptions) -> Vec<String> {
+    let mut all = Vec::new();
+    if found.encode.is_some() {
+        let coded: Vec<String> = found
+            .categories
+            .iter()
+            .map(|c| format!("{} ({})", c.column, tables::count(c.values.len(), "category", "categories")))
+            .collect();
+        all.push(if coded.is_empty() {
+            "no column holds text: nothing was coded".into()
+        } else {
+            format!("coded one-hot: {}", coded.join(", "))
+        });
+    }
+    if let Some(name) = found.ignore.get(asked.ignore.len()) {
+        let what = if name.starts_with("unnamed") { "the first column, which has no name".into() } else { format!("`{name}`") };
+        all.push(format!("left out {what}: it counts the rows from 0, as the index does that pandas writes; give it a name to keep it"));
+    }
+    all
+}
+
 /// `2 classes (no, yes)`.
 fn listed(names: &[String], one: &str, many: &str) -> String {
     const SHOWN: usize = 6;
     let more = if names.len() > SHOWN { ", …" } else { "" };
     let list = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     format!("{} ({list}{more})", tables::count(names.len(), one, many))
+}
+
+/// The data file that was named, ready to be read.
+pub fn data_file(matches: &ArgMatches) -> Result<DataFile> {
+    DataFile::of(&matches.get_one::<PathBuf>("data").cloned().unwrap_or_default())
 }

@@ -2,6 +2,7 @@
 
 mod categories;
 mod commands;
+mod data_file;
 mod exit;
 mod files;
 mod journal;

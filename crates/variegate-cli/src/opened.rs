@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use clap::ArgMatches;
-use std::path::Path;
 use variegate::answer::Posterior;
 use variegate::data::Dataset;
 use variegate_io::run_dir::RunDir;
 
 use crate::commands::predict::warn_incomplete;
 use crate::commands::summary::run_of;
+use crate::data_file::DataFile;
 use crate::files::{self, Rows};
 use crate::training;
 
@@ -28,12 +28,12 @@ impl Opened {
     }
 
     /// Rows of a file, with their sources where they are known.
-    pub fn read(&self, path: &Path, matches: &ArgMatches) -> Result<Dataset<'static>> {
-        self.read_as(path, &Rows { options: ["sources", "label"], format: Some(matches) }, matches)
+    pub fn read(&self, file: &DataFile, matches: &ArgMatches) -> Result<Dataset<'static>> {
+        self.read_as(file, &Rows { options: ["sources", "label"], format: Some(matches) }, matches)
     }
 
     /// Rows of a file, told by other options.
-    pub fn read_as(&self, path: &Path, rows: &Rows<'_>, matches: &ArgMatches) -> Result<Dataset<'static>> {
-        files::read_rows(path, self.posterior.as_ref(), files::recorded(&self.run), rows, matches)
+    pub fn read_as(&self, file: &DataFile, rows: &Rows<'_>, matches: &ArgMatches) -> Result<Dataset<'static>> {
+        files::read_rows(file, self.posterior.as_ref(), files::recorded(&self.run), rows, matches)
     }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use variegate::model::{Family, Kind, Reader, Setting};
 use variegate::run::Pace;
 
+use crate::data_file::STANDARD;
+
 /// Heading of the options that a model's table gives.
 const MODEL: &str = "Model settings";
 /// Heading of what concerns the run and not the model.
@@ -54,6 +56,13 @@ pub fn allowed(setting: &Setting) -> String {
         Kind::Nested { .. } => format!("a TOML file whose key `{}` is {allowed}", setting.name),
         _ => allowed,
     }
+}
+
+/// Advice of the library in the words of the command line: what it calls by the name of a setting is the option of that name here.
+pub fn in_shell(text: &str, family: &str) -> String {
+    let Ok(family) = variegate::model::family(family) else { return text.to_string() };
+    let name = |s: &Setting, text: &str| text.replace(&format!("`{}`", s.name), &format!("`--{}`", s.option()));
+    family.settings().iter().fold(text.replace("`sources`", "`--sources`"), |text, setting| name(setting, &text))
 }
 
 /// A value as it is written on the command line.
@@ -225,6 +234,11 @@ pub fn out_file(help: &'static str) -> Arg {
     Arg::new("out").long("out").short('o').value_name("FILE").value_parser(parser).help(help).help_heading(OUTPUT)
 }
 
+/// The file that `-o` names; nothing for `-`, which is standard output as if nothing were said.
+pub fn out_of(matches: &ArgMatches) -> Option<&PathBuf> {
+    matches.get_one::<PathBuf>("out").filter(|path| *path != Path::new(STANDARD))
+}
+
 /// Whether a switch is on.
 pub fn flag(matches: &ArgMatches, name: &str) -> bool {
     matches.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
@@ -290,6 +304,12 @@ mod tests {
         }
         assert_eq!(read(kind, "missing.toml"), None);
         assert!(value_in(Path::new("missing.toml"), "k").unwrap_err().contains("no such file"));
+    }
+
+    #[test]
+    fn advice_names_options() {
+        assert_eq!(in_shell("raise `max_iter`, or `n_init`", "softmax"), "raise `--max-iter`, or `--init`");
+        assert_eq!(in_shell("see `max_iter`", "nothing"), "see `max_iter`");
     }
 
     /// A table whose default the table itself forbids would make every fit fail, and two options of one name make clap panic.

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::data_file::STANDARD;
+
 /// Writes to standard output. A reader that went away gives an error that ends the command quietly.
 pub fn to_stdout(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
@@ -29,8 +31,13 @@ pub fn check_free(path: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file under a temporary name and gives it its own name when it is whole; devices and pipes are written directly.
+/// Writes a file under a temporary name and gives it its own name when it is whole; devices, pipes and standard output (`-`) are written
+/// directly.
 pub fn to_file(path: &Path, force: bool, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if path == Path::new(STANDARD) {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        return fill(&mut out).and_then(|()| Ok(out.flush()?));
+    }
     check_free(path, force)?;
     let failed = || format!("could not write `{}`: check that the folder exists and that you may write there", path.display());
     let special = path.metadata().is_ok_and(|m| !m.is_file());

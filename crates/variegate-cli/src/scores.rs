@@ -7,6 +7,67 @@ use variegate::score::{RealScore, Tally, score_classes};
 
 use crate::tables;
 
+/// The rows that can be scored, and why others cannot.
+pub struct Scorable {
+    /// Their numbers; nothing where all of them can.
+    pub rows: Option<Vec<usize>>,
+    /// What to say of the others.
+    pub remark: Option<String>,
+}
+
+impl Scorable {
+    /// Of rows whose truth may be missing, or of a class that is not among these.
+    pub fn of(data: &Dataset<'_>, classes: &[String]) -> Self {
+        let (known, missing): (Vec<bool>, usize) = match &data.target {
+            Target::Classes(truth) => {
+                let known = truth.codes.iter().map(|&c| (c as usize) < classes.len()).collect();
+                (known, (0..truth.len()).filter(|&i| truth.name(i).is_empty() && truth.codes[i] as usize >= classes.len()).count())
+            }
+            Target::Real { width, values } => {
+                let known: Vec<bool> = values.chunks_exact((*width).max(1)).map(|row| row.iter().all(|v| v.is_finite())).collect();
+                let missing = known.iter().filter(|k| !**k).count();
+                (known, missing)
+            }
+            _ => return Self { rows: None, remark: None },
+        };
+        let rows: Vec<usize> = (0..known.len()).filter(|&i| known[i]).collect();
+        if rows.len() == known.len() {
+            return Self { rows: None, remark: None };
+        }
+        let mut why = Vec::new();
+        if missing > 0 {
+            why.push(format!("the target of {} is missing", tables::count(missing, "row", "rows")));
+        }
+        if let Target::Classes(truth) = &data.target {
+            let new: Vec<String> = truth.names[classes.len()..].iter().filter(|n| !n.is_empty()).map(|n| format!("`{n}`")).collect();
+            let count = known.len() - rows.len() - missing;
+            if count > 0 {
+                let more = if new.len() > 5 { ", …" } else { "" };
+                let labels = new.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+                why.push(format!(
+                    "that of {} is a label that was not there at the fit ({labels}{more})",
+                    tables::count(count, "row", "rows")
+                ));
+            }
+        }
+        let all = tables::count(known.len(), "row", "rows");
+        let remark = match rows.len() {
+            0 => format!("no row is scored: {}", why.join(", ")),
+            scored => format!("scores are those of {scored} of {all}: {}", why.join(", ")),
+        };
+        Self { rows: Some(rows), remark: Some(remark) }
+    }
+
+    /// The rows to score, with their truth, which is one of these classes; nothing where they are all.
+    pub fn subset(&self, data: &Dataset<'_>, classes: &[String]) -> Option<Dataset<'static>> {
+        let mut picked = data.subset(self.rows.as_ref()?);
+        if let Target::Classes(truth) = &mut picked.target {
+            truth.names.truncate(classes.len());
+        }
+        Some(picked)
+    }
+}
+
 /// Scores over some rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scores {
@@ -95,5 +156,20 @@ mod tests {
         let data = Dataset::new(x()).with_target(Target::Real { width: 1, values: vec![1.0, 4.0] });
         assert_eq!(Scores::of_real(&real, &data).unwrap().figures()[0], ("squared error", 2.0));
         assert_eq!(Scores::of_classes(&p, &data, &names), None);
+    }
+
+    #[test]
+    fn rows_without_a_known_truth_are_left_out() {
+        let x = || Matrix::Dense { rows: 4, cols: 1, values: vec![0.0; 4].into() };
+        let names = ["a", "b"].map(String::from);
+        let all = ["a", "b", "bird", ""].map(String::from);
+        let with = |codes: Vec<u32>| Dataset::new(x()).with_target(Target::Classes(Classes { codes, names: all.to_vec() }));
+        let found = Scorable::of(&with(vec![0, 2, 3, 1]), &names);
+        assert_eq!(found.rows, Some(vec![0, 3]));
+        let said = found.remark.unwrap();
+        assert!(said.contains("2 of 4 rows") && said.contains("`bird`") && said.contains("target of 1 row is missing"), "{said}");
+        assert!(Scorable::of(&with(vec![0, 1, 1, 0]), &names).rows.is_none());
+        let data = Dataset::new(x()).with_target(Target::Real { width: 1, values: vec![1.0, f64::NAN, 2.0, 3.0] });
+        assert_eq!(Scorable::of(&data, &[]).rows, Some(vec![0, 2, 3]));
     }
 }

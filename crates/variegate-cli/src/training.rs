@@ -52,7 +52,14 @@ pub fn candidates(run: &RunDir) -> Result<Vec<Box<dyn Posterior>>> {
 fn begun(run: &RunDir) -> Result<Vec<Piece>> {
     let pieces = run.pieces()?;
     if pieces.is_empty() {
-        anyhow::bail!("the run was stopped before its first checkpoint: resume it");
+        let path = run.path().display();
+        if run.status().running {
+            anyhow::bail!(
+                "`{path}` is running and has saved nothing yet: look again in a few seconds (--checkpoint-seconds of the fit says how \
+                 often it saves)"
+            );
+        }
+        anyhow::bail!("`{path}` was stopped before its first checkpoint: go on with `variegate resume {path}`");
     }
     Ok(pieces)
 }

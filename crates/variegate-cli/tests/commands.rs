@@ -175,14 +175,16 @@ fn names_of_columns_come_from_a_file() {
     let desk = Desk::new();
     let rows: Vec<[usize; 3]> = (0..24).map(|i| [1 + i % 3, 5 * (i % 2), 4 - i % 4]).collect();
     let entries = |rows: &[[usize; 3]]| {
-        let all: String = rows.iter().enumerate().flat_map(|(i, r)| (0..3).map(move |j| format!("{} {} {}\n", i + 1, j + 1, r[j]))).collect();
+        let all: String =
+            rows.iter().enumerate().flat_map(|(i, r)| (0..3).map(move |j| format!("{} {} {}\n", i + 1, j + 1, r[j]))).collect();
         format!("%%MatrixMarket matrix coordinate integer general\n{} 3 {}\n{all}", rows.len(), 3 * rows.len())
     };
     desk.write("d.mtx", &entries(&rows));
     // the last feature never occurs
     let lines: String = rows.iter().enumerate().map(|(i, r)| format!("{} 1:{} 2:{}\n", i % 2, r[0], r[1])).collect();
     desk.write("d.svm", &lines);
-    let table: String = std::iter::once("0,1,2\n".to_string()).chain(rows.iter().map(|r| format!("{},{},{}\n", r[0], r[1], r[2]))).collect();
+    let table: String =
+        std::iter::once("0,1,2\n".to_string()).chain(rows.iter().map(|r| format!("{},{},{}\n", r[0], r[1], r[2]))).collect();
     desk.write("d.csv", &table);
     desk.write("words.txt", "apple\nbear\ncat\n\n");
     let short = "--chains 1 --warmup 10 --draws 4 --seed 1 --quiet";
@@ -409,7 +411,7 @@ fn help_is_complete_and_fits() {
     for call in calls {
         let help = desk.good(&format!("{call} --help")).out;
         assert!(help.contains("Examples:") && help.contains("  variegate "), "{call} --help has no examples");
-        for line in help.lines().filter(|l| !l.starts_with("  variegate completions")) {
+        for line in help.lines() {
             assert!(line.chars().count() <= 80, "{call} --help is too wide: {line}");
         }
     }

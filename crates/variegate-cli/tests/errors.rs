@@ -94,8 +94,6 @@ fn bad_runs_are_named() {
     desk.bad("predict runs/a d.csv -o runs", 1, &["runs", "folder"]);
     desk.write("fewer.csv", "x1,x2\n1,2\n");
     desk.bad("predict runs/a fewer.csv", 1, &["fewer.csv", "`x3`"]);
-    desk.write("strange.csv", "x1,x2,x3,label\n1,2,3,perhaps\n");
-    desk.bad("predict runs/a strange.csv", 1, &["perhaps", "no"]);
 
     // one flipped byte anywhere is noticed, and the file is named
     for file in ["settings.toml", "schema.bin", "manifest.json"] {
@@ -174,7 +172,7 @@ fn unfinished_runs_say_so() {
     assert!(said.out.contains("stopped after") && said.out.contains("variegate resume runs/a"), "{}", said.out);
     assert_eq!(desk.good("summary runs/a --json").json()["status"], "stopped");
     let said = desk.call("predict runs/a d.csv");
-    assert!(said.err.contains("not complete") || said.err.contains("resume it"), "{}", said.err);
+    assert!(said.err.contains("not complete") || said.err.contains("variegate resume"), "{}", said.err);
 }
 
 /// Every family refuses what it cannot fit with words.

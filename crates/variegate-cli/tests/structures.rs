@@ -101,7 +101,7 @@ fn runs_are_compared_where_that_makes_sense() {
     // others are refused with words
     desk.good("simulate logistic --rows 30 --seed 1 -o l.csv");
     desk.fitted("fit logistic l.csv --target label --seed 1 --chains 2 --warmup 20 --draws 50 --quiet --out runs/logistic");
-    desk.bad("compare runs/logistic", 1, &["`logistic` run", "no structures to compare", "--test FILE"]);
+    desk.bad("compare runs/logistic", 1, &["run of `logistic`", "no structures to compare", "--test FILE"]);
     desk.bad("compare runs/auto runs/logistic", 1, &["runs/logistic", "no structures to compare"]);
     desk.fitted(&format!("fit softmax r.csv --target y --ignore z --task regression --experts 1 {FEW} --out runs/real"));
     desk.bad("compare runs/auto runs/real", 1, &["different targets"]);
@@ -172,7 +172,7 @@ fn shares_of_components_are_columns() {
     desk.good(&format!("fit softmax d.csv --target y --subclasses 1,2 {FEW} --out runs/a"));
     let said = desk.good("predict runs/a d.csv --responsibilities --method mc");
     let mut lines = said.out.lines();
-    assert_eq!(lines.next(), Some("row,prediction,p_in,p_out,sd_in,sd_out,share_in,share_out.1,share_out.2"));
+    assert_eq!(lines.next(), Some("row,prediction,p_in,p_out,sd_in,sd_out,share_in,share_out/1,share_out/2"));
     let first: Vec<&str> = lines.next().unwrap().split(',').collect();
     let v: Vec<f64> = first[2..].iter().map(|f| f.parse().unwrap()).collect();
     assert!((v[4..].iter().sum::<f64>() - 1.0).abs() < 1e-9, "{first:?}");

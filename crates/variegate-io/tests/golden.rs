@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use variegate::data::{Classes, Dataset, Matrix, Target, TargetKind};
-use variegate_io::read::{ColumnSpec, IndexBase, ReadError, ReadOptions, Schema, read, read_features, read_resolved};
+use variegate_io::read::{ColumnSpec, Encode, IndexBase, ReadError, ReadOptions, Schema, read, read_features, read_resolved};
 
 /// The table in all the files, 5 x 3.
 const X: [f64; 15] = [1.5, 0.0, -2.0, 0.0, 0.0, 3.25, 4.0, 1e-7, 0.0, 0.0, 0.0, 0.0, -1.0, 2.0, 1e10];
@@ -52,6 +52,63 @@ fn text_tables() {
     let d = with("table.csv", real).unwrap();
     assert_eq!(d.columns, ["b"]);
     assert_eq!(d.target, Target::Real { width: 2, values: (0..10).map(|i| X[i / 2 * 3 + i % 2 * 2]).collect() });
+}
+
+/// Text columns of a table are coded by their categories in whatever format, and looked up in another file.
+#[test]
+fn text_columns_are_coded() {
+    let options = ReadOptions { encode: Some(Encode::OneHot), ..ReadOptions::default() };
+    let expected: Vec<f64> = (0..5)
+        .flat_map(|i| {
+            let hot = ["a", "b", "ü c"].map(|c| f64::from(u8::from(NAMES[i] == c)));
+            X[3 * i..3 * i + 3].iter().copied().chain(hot).collect::<Vec<_>>()
+        })
+        .collect();
+    for name in ["table.csv", "table.tsv.gz"] {
+        let (d, resolved) = read_resolved(&golden(name), &options).unwrap();
+        assert_eq!(d.columns, ["a", "b", "c", "y=a", "y=b", "y=ü c"], "{name}");
+        assert_eq!(d.x, Matrix::dense(5, 6, expected.clone()), "{name}");
+        assert_eq!(resolved.categories[0].values, ["a", "b", "ü c"]);
+        let schema = Schema { columns: d.columns.clone(), width: 6 };
+        let other = ReadOptions { format: None, ..resolved.clone() };
+        assert_eq!(read_features(&golden("table.csv"), &schema, &other).unwrap().x, d.x, "{name}");
+        let mut known = other;
+        known.categories[0].values.pop();
+        let schema = Schema { columns: d.columns[..5].to_vec(), width: 5 };
+        let e = message(read_features(&golden("table.csv"), &schema, &known));
+        assert!(e.contains("row 4, column `y`: the category `ü c`"), "{e}");
+    }
+    for first in [true, false] {
+        let picked = if first { ["label", "a"] } else { ["a", "label"] };
+        let (d, resolved) =
+            read_resolved(&golden("snappy.parquet"), &ReadOptions { columns: Some(strings(&picked)), ..options.clone() }).unwrap();
+        assert_eq!(d.x.cols(), 4);
+        assert_eq!(resolved.categories[0].values, ["a", "b", "ü c"]);
+        let dense = d.x.to_dense();
+        for (i, row) in dense.chunks_exact(4).enumerate() {
+            let hot = if first { &row[..3] } else { &row[1..] };
+            assert_eq!(hot, ["a", "b", "ü c"].map(|c| f64::from(u8::from(NAMES[i % 5] == c))), "row {i}");
+        }
+        let schema = Schema { columns: d.columns.clone(), width: 4 };
+        assert_eq!(read_features(&golden("zstd.parquet"), &schema, &resolved).unwrap().x, d.x);
+    }
+    let e = message(with("one.svm", options));
+    assert!(e.contains("no text columns"), "{e}");
+}
+
+/// Features of an svmlight file are called by their numbers; runs of before counted them from 0 and still do.
+#[test]
+fn svmlight_features_have_their_own_numbers() {
+    let (d, resolved) = read_resolved(&golden("one.svm"), &ReadOptions::default()).unwrap();
+    assert_eq!(d.columns, ["x1", "x2", "x3"]);
+    let schema = Schema { columns: d.columns.clone(), width: 3 };
+    assert_eq!(read_features(&golden("one.svm"), &schema, &resolved).unwrap().x, d.x);
+    let picked = with("one.svm", ReadOptions { columns: Some(strings(&["x3", "1"])), ..ReadOptions::default() }).unwrap();
+    assert_eq!(picked.columns, ["x3", "x1"]);
+    assert!(message(with("one.svm", ReadOptions { ignore: strings(&["x0"]), ..ReadOptions::default() })).contains("x1 to x3"));
+    let before: ReadOptions = serde_json::from_str("{}").unwrap();
+    assert!(!before.own_numbers && !before.skip_index);
+    assert_eq!(with("one.svm", before).unwrap().columns, Vec::<String>::new());
 }
 
 #[test]

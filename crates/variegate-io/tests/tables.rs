@@ -43,6 +43,30 @@ fn quotes_line_ends_marks_and_blanks() {
     assert_eq!(d.columns, ["unnamed1", "0"]);
 }
 
+/// The index that pandas writes is left out, and what was left out is kept with how the file was read.
+#[test]
+fn an_index_is_no_feature() {
+    let counted =
+        |n: usize, header: &str| format!("{header},a,y\n") + &(0..n).map(|i| format!("{i},{},{}\n", i * i, i % 2)).collect::<String>();
+    let read_text = |text: &str, options: &ReadOptions| {
+        let (_dir, path) = file("t.csv", text.as_bytes());
+        variegate_io::read::read_resolved(&path, options).unwrap()
+    };
+    let (d, resolved) = read_text(&counted(9, ""), &target("y"));
+    assert_eq!((d.columns, d.x.cols(), d.x.rows()), (vec!["a".to_string()], 1, 9));
+    assert_eq!((resolved.ignore, resolved.skip_index), (vec!["unnamed1".to_string()], false));
+    let resolved = ReadOptions { ignore: vec!["unnamed1".into()], skip_index: false, ..target("y") };
+    assert_eq!(read_text(&counted(9, ""), &resolved).0.columns, ["a"]);
+    // a count that breaks off late is a feature with all its values
+    let (d, resolved) = read_text(&counted(9, "").replace("\n8,", "\n80,"), &target("y"));
+    assert_eq!(d.columns, ["unnamed1", "a"]);
+    let expected: Vec<f64> = (0..9).flat_map(|i| [if i == 8 { 80.0 } else { f64::from(i) }, f64::from(i * i)]).collect();
+    assert_eq!((d.x.to_dense(), resolved.ignore.len()), (expected, 0));
+    let kept = ReadOptions { skip_index: false, ..target("y") };
+    assert_eq!(read_text(&counted(9, ""), &kept).0.columns, ["unnamed1", "a"]);
+    assert_eq!(read_text(&counted(9, "id"), &target("y")).0.columns, ["id", "a"]);
+}
+
 #[test]
 fn faults_say_where_and_what_to_do() {
     let plain = ReadOptions::default();
@@ -54,7 +78,7 @@ fn faults_say_where_and_what_to_do() {
         ("a,b\n1,2\n3\n", &plain, "row 2 (line 3) has 1 fields, the first line has 2"),
         ("a,b\n1,2,3\n", &plain, "row 1 (line 2) has 3 fields"),
         ("a,b\n1,inf\n", &plain, "row 1, column `b`: the value is inf"),
-        ("a;b\n1;2\n", &plain, "if ';' separates the fields, say so (--delimiter)"),
+        ("a;b\n1;2\n", &plain, "if ';' separates the fields, say so (--delimiter ';')"),
         ("1.5,2\n1,2\n", &plain, "the first line holds numbers, not names"),
         ("1,1\n1,2\n", &plain, "the first line holds numbers, not names"),
         ("a,a\n1,2\n", &plain, "two columns are called `a`"),

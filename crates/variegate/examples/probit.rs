@@ -20,7 +20,7 @@ use variegate::data::design::PanelScratch;
 use variegate::data::{Classes, Dataset, Design, Matrix, Needs, Questions, Scaling, Survey, Target, TargetKind};
 use variegate::dist::TruncatedNormal;
 use variegate::linalg::{Cholesky, dot};
-use variegate::model::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
+use variegate::model::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, resolve};
 use variegate::run::{Block, Draws, Philox, Piece, Program, Purpose, Report, Rows, Schedule, Stream, Sum, Tick, open01, state};
 use variegate::special::{ln_norm_cdf, norm_cdf};
 use variegate::{Error, Result, merge_fields, settings};
@@ -246,6 +246,17 @@ impl Model for ProbitModel {
         truth.insert("coefficients".into(), json!(&weights[..request.columns]));
         truth.insert("intercept".into(), json!(weights[request.columns]));
         Ok(Simulation { data, truth })
+    }
+
+    fn simulate_more(&self, rows: usize, request: &Map<String, Value>, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+        let request: Request = resolve("simulate probit", request)?;
+        let mut weights = truth.numbers("coefficients", request.columns)?;
+        weights.push(truth.number("intercept")?);
+        let mut rng = Truth::stream(seed).rng();
+        let x = normal_features(rows, request.columns, &mut rng);
+        let mut data = self.settings.program(Design::identity(request.columns, true)).data(&weights, &x, &mut rng)?;
+        data.columns = (1..=request.columns).map(|j| format!("x{j}")).collect();
+        Ok(Simulation { data, truth: truth.told() })
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {

@@ -4,14 +4,15 @@
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use variegate::answer::{Posterior, Selection};
 use variegate_io::run_dir::RunDir;
 
 use super::predict;
 use crate::categories::{self, ByCategory};
+use crate::data_file::DataFile;
 use crate::exit::{Exit, Tone, say};
-use crate::scores::Scores;
+use crate::scores::{Scorable, Scores};
 use crate::selection::{self, Row, Structures};
 use crate::validation::Kept;
 use crate::{files, options, output, tables, training};
@@ -24,9 +25,10 @@ Examples:
   variegate compare runs/a runs/b --test test.csv --by section
 
 * marks what each run has chosen, by the figure in the first column (larger is
-better). Figures that do not fit the terminal are left out; a pipe and --json get
-all of them. Runs of different models can be compared on held-out rows: --by shows
-their accuracies with 95 % intervals, of two runs also their paired difference.";
+better). Figures that do not fit the terminal are left out; a pipe and --json
+get all of them. Runs of different models can be compared on held-out rows:
+--by shows their accuracies with 95 % intervals, of two runs also their paired
+difference.";
 
 /// Settings that bounds depend on beside the model: those of runs that differ here cannot be compared.
 const SAME: [&str; 4] = ["bound", "covariance", "precision", "class_weight"];
@@ -78,8 +80,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let mut by = None;
     if let Some(test) = test {
         let names = short_names(&all);
+        let test = DataFile::of(test)?;
         for (tried, name) in all.iter_mut().zip(names) {
-            tried.score(test, matches, name, &mut by)?;
+            tried.score(&test, matches, name, &mut by)?;
         }
     }
     let warnings = warnings(&all);
@@ -131,7 +134,7 @@ impl Tried {
             None if test || validated.is_some() => Ok(Self { path, run, posterior, selection: None, validated, scores: None }),
             selection @ Some(_) => Ok(Self { path, run, posterior, selection, validated, scores: None }),
             None if run.status().complete => bail!(
-                "`{}` is a `{}` run by {}, which has no structures to compare: compare it on held-out rows with --test FILE",
+                "`{}` is a run of `{}` by {}, which has no structures to compare: compare it on held-out rows with --test FILE",
                 path.display(),
                 run.record().family,
                 run.record().program
@@ -141,21 +144,29 @@ impl Tried {
     }
 
     /// Scores every structure on held-out rows; by category the one that was chosen.
-    fn score(&mut self, test: &Path, matches: &ArgMatches, name: String, by: &mut Option<ByCategory>) -> Result<()> {
+    fn score(&mut self, test: &DataFile, matches: &ArgMatches, name: String, by: &mut Option<ByCategory>) -> Result<()> {
         if !self.posterior.predicts() {
             bail!(
-                "`{0}` is a `{1}` run, which has no target to predict: score it with `variegate score {0} {2} --completion`",
+                "`{0}` is a run of `{1}`, which has no target to predict: score it with `variegate score {0} {2} --completion`",
                 self.path.display(),
                 self.posterior.family(),
-                test.display()
+                test.name()
             );
         }
         categories::check(matches, self.posterior.as_ref())?;
         let reader = files::recorded(&self.run);
         let mut data = files::read_prediction(test, self.posterior.as_ref(), reader, matches)?;
+        let scorable = Scorable::of(&data, self.posterior.classes());
+        if let Some(remark) = &scorable.remark {
+            say(Tone::Warning, &tables::wrap(&format!("`{}`: {remark}", self.path.display()), 80, ""));
+        }
+        if scorable.rows.as_ref().is_some_and(Vec::is_empty) {
+            bail!("`{}` has no row that can be scored: give rows with their target", test.name());
+        }
+        data = scorable.subset(&data, self.posterior.classes()).unwrap_or(data);
         if let Some(categories) = categories::take(matches, &mut data) {
             if by.is_none() {
-                *by = Some(ByCategory::new(&data, &categories, test)?);
+                *by = Some(ByCategory::new(&data, &categories, &test.name())?);
             }
             let found = self.posterior.predict(&data, "")?;
             by.iter_mut().for_each(|by| by.add(name.clone(), &found, self.posterior.classes(), &data));
@@ -167,7 +178,7 @@ impl Tried {
             } else {
                 Scores::of_classes(&posterior.predict(&data, "")?, &data, posterior.classes())
             };
-            scores.with_context(|| format!("`{}` has no target to score by: name its column with --target COLUMN", test.display()))
+            scores.with_context(|| format!("`{}` has no target to score by: name its column with --target COLUMN", test.name()))
         };
         let scores = if candidates.is_empty() {
             vec![one(self.posterior.as_ref())?]
@@ -226,7 +237,7 @@ fn check_alike(all: &[Tried], test: bool) -> Result<()> {
         let (a, b) = (first.path.display(), other.path.display());
         let (f, g) = (&first.run.record().family, &other.run.record().family);
         if f != g && !test {
-            bail!("`{a}` is a `{f}` run and `{b}` a `{g}` run: compare runs of different models on held-out rows with --test FILE");
+            bail!("`{a}` is a run of `{f}` and `{b}` one of `{g}`: compare runs of different models on held-out rows with --test FILE");
         }
         if first.posterior.classes() != other.posterior.classes() || first.posterior.outputs() != other.posterior.outputs() {
             bail!("`{a}` and `{b}` were fitted to different targets: only runs that predict the same can be compared");

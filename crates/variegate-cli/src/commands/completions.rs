@@ -9,7 +9,7 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
-  variegate completions bash > ~/.local/share/bash-completion/completions/variegate
+  variegate completions bash >> ~/.bash_completion
   variegate completions zsh > \"${fpath[1]}/_variegate\"
   variegate completions fish > ~/.config/fish/completions/variegate.fish";
 

@@ -12,6 +12,7 @@ use variegate::score::completion;
 use variegate_io::read::{ColumnSpec, ReadOptions};
 
 use super::{fit, simulate};
+use crate::data_file::DataFile;
 use crate::exit::Exit;
 use crate::scores::Scores;
 use crate::tables::{self, Table};
@@ -169,14 +170,14 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     let (Some(posterior), Ending::Complete) = (done.posterior, done.end.ending) else { return Ok(None) };
     let scores = if posterior.predicts() {
         let reader = ReadOptions { known_classes: Some(posterior.classes().to_vec()), ..reader };
-        let (test, _) = files::read_training(&path("test"), &reader)?;
+        let (test, _) = files::read_training(&DataFile::of(&path("test"))?, &reader)?;
         let predicted = posterior.predict(&test, "")?;
         let scores = Scores::of_classes(&predicted, &test, posterior.classes());
         let Some(Scores::Classes(tally)) = scores else { bail!("the held-out rows have no classes") };
         Held::Classes { accuracy: tally.accuracy(), log_loss: tally.log_loss(), guessing: guessing(&test) }
     } else {
-        let (test, _) = files::read_training(&path("test"), &reader)?;
-        let (train, _) = files::read_training(&path("train"), &reader)?;
+        let (test, _) = files::read_training(&DataFile::of(&path("test"))?, &reader)?;
+        let (train, _) = files::read_training(&DataFile::of(&path("train"))?, &reader)?;
         Held::Rows { perplexity: completion(posterior.as_ref(), &test, seed)?.perplexity(), guessing: by_shares(&train, &test) }
     };
     let compared = posterior.selection().filter(|s| s.rows.len() > 1);

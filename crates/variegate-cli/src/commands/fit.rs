@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use variegate::answer::{Posterior, Summary};
 use variegate::data::TargetKind;
 use variegate::model::{Family, Prepared, RunSettings};
@@ -12,6 +12,7 @@ use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 
 use super::summary;
+use crate::data_file::{DataFile, STANDARD};
 use crate::exit::{Exit, Tone, Usage, say};
 use crate::journal::Header;
 use crate::training::{self, TrainingEnd};
@@ -70,6 +71,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (family, matches) = options::family_of(matches)?;
     let quiet = options::flag(matches, "quiet");
     let chosen = matches.get_one::<PathBuf>("out").cloned();
+    if chosen.as_deref() == Some(Path::new(STANDARD)) {
+        return Err(Usage("a run is a folder and cannot go to standard output: name a folder with --out".into()).into());
+    }
     let settings = options::given(matches, &family.settings());
     let request = FitRequest {
         family,
@@ -128,9 +132,11 @@ impl FitRequest {
         RunDir::check_vacant(&self.out, self.force)?;
         let target_kind = model.target().unwrap_or(TargetKind::Classes);
         let reader = ReadOptions { target_kind, missing: model.missing(), ..self.reader.clone() };
-        let (data, reader) = files::read_training(&self.data, &reader)?;
+        let file = DataFile::of(&self.data)?;
+        let (data, reader) = files::read_training(&file, &reader)?;
         if !self.quiet {
-            eprintln!("read {}: {}", self.data.display(), files::describe(&data));
+            eprintln!("read {}: {}", file.name(), files::describe(&data));
+            files::remarks(&self.reader, &reader).iter().for_each(|text| eprintln!("{}", tables::wrap(text, 80, "")));
         }
         let mut journal = None;
         if let Some(choice) = &self.choice {
@@ -147,10 +153,11 @@ impl FitRequest {
         let settings = RunSettings::default().seed(self.seed).threads(self.pace.threads).block_rows(self.block_rows);
         let Prepared { fit, plan, fingerprint } = settings.commit_every(self.pace.commit_every).prepare(model.as_ref(), &data)?;
         for warning in fit.warnings() {
-            say(Tone::Warning, warning);
+            say(Tone::Warning, &tables::wrap(&options::in_shell(warning, self.family.name()), 80, ""));
         }
         let reference = DataReference {
-            path: Some(files::absolute(&self.data)?),
+            // what came through a pipe is nowhere
+            path: if file.is_gone() { None } else { Some(files::absolute(&self.data)?) },
             given: Some(self.data.clone()),
             reader: serde_json::to_value(&reader)?,
             rows: data.rows() as u64,
@@ -255,14 +262,15 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
         return Ok(Exit::Stopped);
     }
     let converged = found.as_ref().is_none_or(|f| f.converged);
-    let notes = found.iter().flat_map(|f| &f.notes);
+    let notes = found.iter().flat_map(|f| &f.notes).map(|n| tables::wrap(&options::in_shell(n, &run.record().family), 80, ""));
     if !converged {
-        let text = notes.map(|n| tables::wrap(n, 80, "")).collect::<Vec<_>>().join("\n");
+        let text = notes.collect::<Vec<_>>().join("\n");
         say(Tone::Warning, &format!("the fit is written, but it has not converged (exit code 3):\n{text}"));
     } else {
-        found.iter().flat_map(|f| f.warnings()).for_each(|w| say(Tone::Warning, &tables::wrap(w, 80, "")));
+        let shown = |text: &str| tables::wrap(&options::in_shell(text, &run.record().family), 80, "");
+        found.iter().flat_map(|f| f.warnings()).for_each(|w| say(Tone::Warning, &shown(w)));
         if !quiet {
-            notes.filter(|n| !n.starts_with("Warning: ")).for_each(|n| eprintln!("{}", tables::wrap(n, 80, "")));
+            notes.filter(|n| !n.starts_with("Warning: ")).for_each(|n| eprintln!("{n}"));
         }
     }
     if !quiet && end.seconds > 0.0 {

@@ -5,7 +5,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
 use variegate::answer::Imputed;
 use variegate::data::Dataset;
 
@@ -43,16 +42,16 @@ pub fn command() -> Command {
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = matches.get_one::<PathBuf>("out");
+    let out = options::out_of(matches);
     if let Some(out) = out {
         output::check_free(out, force)?;
     }
     let opened = Opened::of(matches, "imputed entries")?;
-    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
+    let file = files::data_file(matches)?;
     // whether entries may be missing the posterior says with more words than a reader of files
     opened.posterior.impute(&Dataset::new(variegate::data::Matrix::dense(0, opened.posterior.width(), Vec::new())))?;
-    let data = opened.read(&path, matches)?;
-    let found = opened.posterior.impute(&data).with_context(|| format!("cannot impute `{}`", path.display()))?;
+    let data = opened.read(&file, matches)?;
+    let found = opened.posterior.impute(&data).with_context(|| format!("cannot impute `{}`", file.name()))?;
     let table = Table { names: names(opened.posterior.columns(), data.x.cols()), missing: missing(&data), found };
     let write = |file: &mut dyn Write| if options::flag(matches, "entries") { table.write_entries(file) } else { table.write_rows(file) };
     if let Some(out) = out {

@@ -81,3 +81,23 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         _ => Err(Usage("name a command; `variegate --help` lists them".into()).into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is broken into lines already is not broken again at 80 columns, and examples are one line each.
+    #[test]
+    fn footers_are_wrapped_once() {
+        let mut left = vec![root()];
+        while let Some(command) = left.pop() {
+            let footer = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for paragraph in footer.split("\n\n").filter(|p| p.contains('\n')) {
+                for line in paragraph.lines() {
+                    assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+                }
+            }
+            left.extend(command.get_subcommands().cloned());
+        }
+    }
+}

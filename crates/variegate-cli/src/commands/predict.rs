@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use variegate::answer::{ClassProbabilities, Posterior, Predict, PredictDraws, RealPrediction, Responsibilities};
 use variegate::data::{Dataset, Target};
 use variegate_io::read::{ColumnSpec, ReadOptions};
@@ -14,8 +14,9 @@ use variegate_io::run_dir::RunDir;
 
 use super::summary;
 use crate::categories::{self, ByCategory};
+use crate::data_file::STANDARD;
 use crate::exit::{Exit, Tone, Usage, say};
-use crate::scores::Scores;
+use crate::scores::{Scorable, Scores};
 use crate::{files, options, output, tables, training};
 
 const EXAMPLES: &str = "\
@@ -27,13 +28,13 @@ Examples:
   variegate predict runs/regression test.csv --quantiles 0.1,0.9
   variegate predict runs/a test.csv --by section -o pred.csv
 
-Columns are found by their names; others are left out. Where the file also has the
-target, scores are told on standard error; --by adds a table of them, on standard
-output if the predictions go to a file.
+Columns are found by their names; others are left out. Where the file also has
+the target, scores are told on standard error; --by adds a table of them, on
+standard output if the predictions go to a file.
 
---interval 0.9 adds lower_CLASS and upper_CLASS: with posterior probability 0.9 the
-probability of the class lies between them. For real outcomes lower and upper are
-where the outcome itself lies.
+--interval 0.9 adds lower_CLASS and upper_CLASS: with posterior probability 0.9
+the probability of the class lies between them. For real outcomes lower and upper
+are where the outcome itself lies.
 
 Probabilities are averaged over posterior draws: for each row over as many, evenly
 spaced, as bring their Monte Carlo error below 0.005; intervals and real outcomes
@@ -104,8 +105,11 @@ fn level(text: &str) -> Result<f64, String> {
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = matches.get_one::<PathBuf>("out");
+    let out = options::out_of(matches);
     let by_out = matches.get_one::<PathBuf>("by-out");
+    if out.is_none() && by_out.is_some_and(|path| path == Path::new(STANDARD)) {
+        return Err(Usage("predictions and --by-out - both go to standard output: write one of them to a file".into()).into());
+    }
     for path in out.into_iter().chain(by_out) {
         output::check_free(path, force)?;
     }
@@ -125,22 +129,40 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     categories::check(matches, posterior.as_ref())?;
     warn_incomplete(&run, "predictions");
     let reader = files::recorded(&run);
-    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
+    let file = files::data_file(matches)?;
     let outcomes = outcome_names(posterior.outputs(), &reader);
-    let mut data = files::read_prediction(&path, posterior.as_ref(), reader, matches)?;
+    let mut data = files::read_prediction(&file, posterior.as_ref(), reader, matches)?;
     let how = Predict {
         method: matches.get_one::<String>("method").map_or("", String::as_str),
         draws: matches.get_one::<PredictDraws>("predict-draws").copied().unwrap_or_default(),
         level: matches.get_one::<f64>("interval").copied(),
     };
     let levels: Vec<f64> = matches.get_many::<f64>("quantiles").map(|l| l.copied().collect()).unwrap_or_default();
-    let refused = || format!("cannot predict `{}`", path.display());
+    let refused = || format!("cannot predict `{}`", file.name());
     let categories = categories::take(matches, &mut data);
-    let (values, scores) = predict(posterior.as_ref(), &data, outcomes, levels, &how).with_context(refused)?;
+    let scorable = Scorable::of(&data, posterior.classes());
+    let subset = scorable.subset(&data, posterior.classes());
+    if subset.is_some() {
+        // a truth that cannot be scored is not shown to the model either
+        data.target = Target::None;
+    }
+    let scored = subset.as_ref().unwrap_or(&data);
+    let (values, mut scores) = predict(posterior.as_ref(), &data, outcomes.clone(), levels, &how).with_context(refused)?;
+    // of the rows that can be scored, where they are not all
+    let mut again = None;
+    if let Some(rows) = scorable.rows.as_ref().filter(|rows| !rows.is_empty()) {
+        let found = predict(posterior.as_ref(), scored, outcomes, Vec::new(), &how).with_context(refused)?;
+        scores = found.1;
+        again = Some((found.0, rows));
+    }
     let by = match (&values, &categories) {
-        (Values::Classes(found), Some(categories)) => {
-            let mut by = ByCategory::new(&data, categories, &path)?;
-            by.add(run.path().display().to_string(), found, posterior.classes(), &data);
+        (Values::Classes(found), Some((name, categories))) => {
+            let (found, categories) = match &again {
+                Some((Values::Classes(found), rows)) => (found, categories.take(rows)),
+                _ => (found, categories.clone()),
+            };
+            let mut by = ByCategory::new(scored, &(name.clone(), categories), &file.name())?;
+            by.add(run.path().display().to_string(), found, posterior.classes(), scored);
             Some(by)
         }
         _ => None,
@@ -181,8 +203,13 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let (Some(scores), false) = (&scores, quiet) {
         eprintln!("{}", scores.line());
     }
+    if let Some(remark) = &scorable.remark {
+        say(Tone::Warning, &tables::wrap(remark, 80, ""));
+    }
     match by {
-        Some(by) if out.is_some() && !json => output::to_stdout(&by.render(tables::stdout_width()))?,
+        Some(by) if out.is_some() && !json && by_out.is_none_or(|path| path != Path::new(STANDARD)) => {
+            output::to_stdout(&by.render(tables::stdout_width()))?
+        }
         Some(by) if out.is_none() && !json && !quiet => eprint!("{}", by.render(Some(80))),
         _ => {}
     }
@@ -191,8 +218,10 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 
 /// Says that a run is not complete, where it is not.
 pub fn warn_incomplete(run: &RunDir, what: &str) {
-    if !run.status().complete {
-        say(Tone::Warning, &format!("the run is not complete ({}): {what} are those of what there is so far", summary::progress(run)));
+    let status = run.status();
+    if !status.complete {
+        let state = if status.running { "is still running" } else { "is not complete" };
+        say(Tone::Warning, &format!("the run {state} ({} saved): {what} are those of what there is so far", summary::progress(run)));
     }
 }
 

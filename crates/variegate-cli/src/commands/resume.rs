@@ -9,13 +9,14 @@ use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::{DataReference, Machine, RunDir};
 
 use super::{fit, summary};
+use crate::data_file::DataFile;
 use crate::exit::{Exit, Tone, say};
 use crate::training::TrainingEnd;
 use crate::{files, options, training};
 
 const EXAMPLES: &str = "\
-The data are read again and compared with those of the run. The draws are the same,
-to the last bit, as if the run had never stopped.
+The data are read again and compared with those of the run. The draws are the
+same, to the last bit, as if the run had never stopped.
 
 Examples:
   variegate resume runs/a
@@ -60,14 +61,14 @@ pub fn read_again(run: &RunDir, matches: &ArgMatches) -> Result<Dataset<'static>
     let reference = &run.record().data;
     let moved = matches.get_one::<PathBuf>("data");
     let Some(path) = moved.or(reference.path.as_ref()).cloned() else {
-        bail!("this run was fitted to data in memory: save the same data to a file and give it with --data FILE");
+        bail!("the data of this run were not in a file: save the same data to one and give it with --data FILE");
     };
     let reader: ReadOptions = serde_json::from_value(reference.reader.clone())
         .context("the run does not say how its data are to be read: fit again with the same settings and --seed")?;
     if moved.is_none() && !path.exists() {
         bail!("`{}`, which this run was fitted to, is not there any more: give its new place with --data FILE", path.display());
     }
-    let (data, _) = files::read_training(&path, &reader)?;
+    let (data, _) = files::read_training(&DataFile::of(&path)?, &reader)?;
     compare(&data, &path, reference, moved.is_some())?;
     Ok(data)
 }

@@ -4,12 +4,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use variegate::data::{Classes, Dataset, Target};
 use variegate::score::{Ranking, Retrieval};
 use variegate_io::read::ColumnSpec;
 
 use super::summary;
+use crate::data_file::{DataFile, STANDARD};
 use crate::exit::{Exit, Tone, Usage, say};
 use crate::files::Rows;
 use crate::opened::Opened;
@@ -21,10 +22,11 @@ Examples:
   variegate retrieve runs/a queries.csv --among library.csv --label topic
   variegate retrieve runs/a queries.csv -k all --json > found.json
 
-Without --among the rows of the fit are searched. Where both sides have labels (or,
-without --label, sources), rows that share the query's are relevant, and mean
-average precision and the precision among the first 1, 5, 10, … rows are told on
-standard error. Rows that are searched for among themselves find themselves first.";
+Without --among the rows of the fit are searched. Where both sides have labels
+(or, without --label, sources), rows that share the query's are relevant, and
+mean average precision and the precision among the first 1, 5, 10, … rows are
+told on standard error. Rows that are searched for among themselves find
+themselves first.";
 
 pub fn command() -> Command {
     let option = |name: &'static str, value: &'static str, help: &'static str| {
@@ -73,20 +75,24 @@ fn most(text: &str) -> Result<usize, String> {
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = matches.get_one::<PathBuf>("out");
+    let out = options::out_of(matches);
     if let Some(out) = out {
         output::check_free(out, force)?;
     }
+    let both = ["data", "among"].map(|name| matches.get_one::<PathBuf>(name));
+    if both.iter().all(|path| path.is_some_and(|p| p == Path::new(STANDARD))) {
+        return Err(Usage("the queries and the rows to search cannot both be standard input: give one of them as a file".into()).into());
+    }
     let label = label_of_searched(matches)?;
     let opened = Opened::of(matches, "neighbours")?;
-    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
-    let queries = opened.read(&path, matches)?;
+    let file = files::data_file(matches)?;
+    let queries = opened.read(&file, matches)?;
     let (among, place) = searched(&opened, label, matches)?;
     let most = matches.get_one::<usize>("most").copied().unwrap_or(100).min(among.rows());
     let found = opened
         .posterior
         .retrieve(&queries, &among, most)
-        .with_context(|| format!("cannot search for the rows of `{}` in `{}`", path.display(), place.display()))?;
+        .with_context(|| format!("cannot search for the rows of `{}` in `{}`", file.name(), place.display()))?;
     let scores = relevance(&queries, &among, matches).map(|(by, a, b)| (by, Retrieval::of(&rankings(&found, a, b))));
     if let Some(out) = out {
         output::to_file(out, force, |file| write_csv(file, &found))?;
@@ -148,17 +154,17 @@ fn label_of_searched(matches: &ArgMatches) -> Result<&'static str> {
 fn searched(opened: &Opened, label: &'static str, matches: &ArgMatches) -> Result<(Dataset<'static>, PathBuf)> {
     let mut rows = Rows { options: ["among-sources", label], format: Some(matches) };
     if let Some(path) = matches.get_one::<PathBuf>("among") {
-        return Ok((opened.read_as(path, &rows, matches)?, path.clone()));
+        return Ok((opened.read_as(&DataFile::of(path)?, &rows, matches)?, path.clone()));
     }
     let record = &opened.run.record().data;
     let Some(path) = &record.path else {
-        bail!("this run was fitted to data in memory: give a file of rows to search with --among FILE");
+        bail!("the data of this run were not in a file: give a file of rows to search with --among FILE");
     };
     if !path.exists() {
         bail!("`{}`, which this run was fitted to, is not there any more: give the rows to search with --among FILE", path.display());
     }
     rows.format = None;
-    let data = opened.read_as(path, &rows, matches)?;
+    let data = opened.read_as(&DataFile::of(path)?, &rows, matches)?;
     if data.rows() as u64 != record.rows {
         let now = tables::count(data.rows(), "row", "rows");
         say(Tone::Warning, &format!("`{}` has {now} now, at the fit it had {}: those of now are searched", path.display(), record.rows));

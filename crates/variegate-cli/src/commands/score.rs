@@ -4,12 +4,13 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use variegate::answer::{HeldOut, HeldOutEffort};
 use variegate::data::Dataset;
 use variegate::score::{Completion, completion};
 
 use super::summary;
+use crate::data_file::STANDARD;
 use crate::exit::{Exit, Usage};
 use crate::opened::Opened;
 use crate::tables::{self, Table};
@@ -85,9 +86,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         let text = "--completion splits counts in halves, but this run was fitted to real numbers: score it with --perplexity";
         return Err(Usage(text.into()).into());
     }
-    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
-    let data = opened.read(&path, matches)?;
-    let refused = || format!("cannot score `{}`", path.display());
+    let file = files::data_file(matches)?;
+    let data = opened.read(&file, matches)?;
+    let refused = || format!("cannot score `{}`", file.name());
     let found = if options::flag(matches, "completion") || !real && !options::flag(matches, "perplexity") {
         let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
         Found::Completion { seed, columns: data.x.cols(), found: completion(posterior, &data, seed).with_context(refused)? }
@@ -98,6 +99,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)? }
     };
     let groups = groups(&data);
+    if json && out.is_some_and(|out| out == Path::new(STANDARD)) {
+        return Err(Usage("--json and -o - both go to standard output: leave one of them out".into()).into());
+    }
     if let Some(out) = out {
         output::to_file(out, force, |file| found.write_csv(file, &data))?;
     }
@@ -107,7 +111,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::json(&value)?;
         return Ok(Exit::Success);
     }
-    output::to_stdout(&found.text(&groups))?;
+    // what goes to standard output is one thing
+    match out {
+        Some(out) if out == Path::new(STANDARD) => {
+            eprint!("{}", found.text(&groups));
+            return Ok(Exit::Success);
+        }
+        _ => output::to_stdout(&found.text(&groups))?,
+    }
     if let (Some(out), false) = (out, quiet) {
         eprintln!("the figures of each row are in {}", out.display());
     }

@@ -1,14 +1,15 @@
-//! `variegate simulate`: data from a model's prior, and the truth beside it.
+//! `variegate simulate`: data from a model's prior with the truth beside it, and further rows from such a truth.
 
-use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use variegate::data::{Dataset, Target};
-use variegate::model::{Family, Reader, Setting, defaults};
+use variegate::model::{Family, Reader, Setting, Truth, defaults};
 use variegate_io::write::write_csv;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::{files, options, output};
 
 /// Name of the target column in simulated files.
@@ -18,7 +19,8 @@ pub const SOURCES: &str = "source";
 
 pub fn command() -> Command {
     let command = Command::new("simulate").about("Draw data from a model's prior, with the truth beside them").after_help(
-        "Examples:\n  variegate simulate MODEL --rows 2000 --seed 1 -o d.csv    (the truth goes to d.truth.json)\n  \
+        "Examples:\n  variegate simulate MODEL --rows 2000 --seed 1 -o d.csv    (and d.truth.json)\n  \
+         variegate simulate MODEL --rows 500 --truth d.truth.json -o test.csv\n  \
          variegate simulate MODEL --rows 5 | column -s, -t",
     );
     options::families(command, |family, command| {
@@ -31,8 +33,14 @@ pub fn command() -> Command {
             .help("Number of rows");
         let name = family.name();
         let columns = if options::unsupervised(family) { format!("--sources {SOURCES}") } else { format!("--target {TARGET}") };
+        let truth = Arg::new("truth")
+            .long("truth")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath)
+            .help("Draw further rows from this truth, that of data simulated before, instead of a new one (the settings are its own)");
         command
-            .arg(rows)
+            .args([rows, truth])
             .args(options::settings(&family.simulate_settings()))
             .args(options::settings(&own_settings(family)))
             .arg(options::seed())
@@ -43,7 +51,7 @@ pub fn command() -> Command {
                 options::quiet(),
             ])
             .after_help(format!(
-                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate fit {name} d.csv {columns}"
+                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate simulate {name} --rows 500 --truth d.truth.json -o test.csv\n  variegate fit {name} d.csv {columns}"
             ))
     })
 }
@@ -58,17 +66,34 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
     let rows = matches.get_one::<u64>("rows").map_or(1000, |&n| n as usize);
     let seed = options::seed_of(matches);
-    let request = options::given(matches, &family.simulate_settings());
-    let out = matches.get_one::<PathBuf>("out");
+    let out = options::out_of(matches);
     if let Some(out) = out {
         output::check_free(out, force)?;
         output::check_free(&truth_path(out), force)?;
     }
-    let model = family.configure(&options::given(matches, &own_settings(family)))?;
-    let simulation = model.simulate(rows, &request, seed)?;
+    let mut request = options::given(matches, &family.simulate_settings());
+    let mut own = options::given(matches, &own_settings(family));
+    let earlier = matches.get_one::<PathBuf>("truth").map(|path| Earlier::read(path, family)).transpose()?;
+    if let Some(earlier) = &earlier {
+        if let Some(name) = request.keys().chain(own.keys()).next() {
+            let option = family.simulate_settings().iter().chain(&own_settings(family)).find(|s| s.name == name).map(Setting::option);
+            return Err(Usage(format!("--{} is told by --truth: leave it out", option.unwrap_or_default())).into());
+        }
+        request = earlier.of(&family.simulate_settings());
+        own = earlier.of(&own_settings(family));
+    }
+    let model = family.configure(&own)?;
+    let simulation = match &earlier {
+        None => model.simulate(rows, &request, seed)?,
+        Some(earlier) => model.simulate_more(rows, &request, &Truth::new(&earlier.truth), seed)?,
+    };
+    let mut settings = defaults(&family.simulate_settings());
+    settings.extend(request);
+    let own = own_settings(family);
+    settings.extend(model.settings().into_iter().filter(|(name, _)| own.iter().any(|s| s.name == name)));
     match out {
         Some(out) => {
-            let truth = document(family, rows, seed, &request, &simulation.truth);
+            let truth = document(family, rows, seed, &settings, &simulation.truth);
             write(out, force, &simulation.data, &truth)?;
             if json {
                 let mut value = truth;
@@ -96,13 +121,43 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// A truth that an earlier simulation wrote, with the settings that it had.
+#[derive(Deserialize)]
+struct Earlier {
+    model: String,
+    settings: Map<String, Value>,
+    truth: Map<String, Value>,
+}
+
+impl Earlier {
+    fn read(path: &Path, family: &dyn Family) -> Result<Self> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("`{shown}` cannot be read: give the NAME.truth.json that `variegate simulate -o NAME.csv` wrote"))?;
+        let earlier: Self = serde_json::from_str(&text)
+            .with_context(|| format!("`{shown}` is not a truth: give the NAME.truth.json that `variegate simulate -o NAME.csv` wrote"))?;
+        if earlier.model != family.name() {
+            bail!("`{shown}` is a truth of `{0}`: draw from it with `variegate simulate {0}`", earlier.model);
+        }
+        let (request, own) = (family.simulate_settings(), own_settings(family));
+        if let Some(name) = earlier.settings.keys().find(|k| !request.iter().chain(&own).any(|s| s.name == *k)) {
+            bail!("`{shown}` has a setting `{name}`, which `simulate {}` does not have: it was written by another version", family.name());
+        }
+        Ok(earlier)
+    }
+
+    /// Those of its settings that a table has.
+    fn of(&self, table: &[Setting]) -> Map<String, Value> {
+        let known = self.settings.iter().filter(|(name, _)| table.iter().any(|s| s.name == *name));
+        known.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
 fn truth_path(out: &Path) -> PathBuf {
     output::beside(out, "truth.json", "")
 }
 
-fn document(family: &dyn Family, rows: usize, seed: u64, request: &Map<String, Value>, truth: &Map<String, Value>) -> Value {
-    let mut settings = defaults(&family.simulate_settings());
-    settings.extend(request.clone());
+fn document(family: &dyn Family, rows: usize, seed: u64, settings: &Map<String, Value>, truth: &Map<String, Value>) -> Value {
     json!({ "model": family.name(), "rows": rows, "seed": seed, "settings": settings, "truth": truth })
 }
 

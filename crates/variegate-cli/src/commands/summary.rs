@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use variegate::answer::{Selection, Summary, SummaryTable};
 use variegate_io::run_dir::{RunDir, Status};
 
+use crate::data_file;
 use crate::exit::Exit;
 use crate::tables::{self, Table};
 use crate::validation::Kept;
@@ -58,7 +59,7 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
     if let Some(data) = record.data.given.as_ref().or(record.data.path.as_ref()) {
         let rows = tables::count(record.data.rows as usize, "row", "rows");
         let columns = tables::count(record.data.columns as usize, "column", "columns");
-        facts.push(("data".into(), format!("{} ({rows}, {columns})", data.display())));
+        facts.push(("data".into(), format!("{} ({rows}, {columns})", data_file::shown(data))));
     }
     facts.push(("begun".into(), format!("{} with variegate {}", record.created_at, record.variegate_version)));
     // those that the fit has read: `--json` has all
@@ -83,13 +84,14 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
         Ok((found, selection)) => {
             text += &format!("\n{}{}", selection::short(selection.as_ref(), &path.to_string()), table(found, None));
             let verdict = match (status.complete, found.converged) {
+                (false, _) if status.running => "So far (the run goes on):",
                 (false, _) => "So far (the run is not complete):",
                 (true, true) => "Converged.",
                 (true, false) => "Not converged.",
             };
             text += &format!("\n{verdict}\n");
             for note in &found.notes {
-                text += &format!("{}\n", tables::wrap(note, 80, ""));
+                text += &format!("{}\n", tables::wrap(&options::in_shell(note, &record.family), 80, ""));
             }
         }
         Err(reason) => text += &format!("\nNothing to show yet: {reason}\n"),

@@ -5,7 +5,6 @@ use clap::{ArgMatches, Command};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
 use variegate::answer::Coordinates;
 
 use super::summary;
@@ -19,8 +18,8 @@ Examples:
   variegate transform runs/a new.mtx --sources sections.csv:section | head
   variegate transform runs/a new.csv --json > coordinates.json
 
-Columns are found by their names; others are left out. A source that the fit has not
-seen, and rows without one, are rows of a new source.";
+Columns are found by their names; others are left out. A source that the fit
+has not seen, and rows without one, are rows of a new source.";
 
 pub fn command() -> Command {
     Command::new("transform")
@@ -40,15 +39,15 @@ pub fn command() -> Command {
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = matches.get_one::<PathBuf>("out");
+    let out = options::out_of(matches);
     if let Some(out) = out {
         output::check_free(out, force)?;
     }
     let opened = Opened::of(matches, "coordinates")?;
-    let path = matches.get_one::<PathBuf>("data").cloned().unwrap_or_default();
-    let data = opened.read(&path, matches)?;
+    let file = files::data_file(matches)?;
+    let data = opened.read(&file, matches)?;
     let rows = data.rows();
-    let found = opened.posterior.transform(&data).with_context(|| format!("cannot transform `{}`", path.display()))?;
+    let found = opened.posterior.transform(&data).with_context(|| format!("cannot transform `{}`", file.name()))?;
     if let Some(out) = out {
         output::to_file(out, force, |file| write_csv(file, rows, &found))?;
     }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use variegate::data::{ClassEncoder, DataError, Dataset, LabelSets, Matrix, Target, TargetKind};
 
 use super::error::Cause;
+use super::options::ReadOptions;
 use super::roles::{Plan, ReadRequest};
 use super::store;
 
@@ -39,18 +40,18 @@ pub(super) fn feature(bytes: &[u8], missing: bool, row: usize, column: &dyn Fn()
     if let Some(v) = parsed.filter(|v| v.is_finite()) {
         return Ok(v);
     }
-    let text = String::from_utf8_lossy(bytes);
     let (row, column) = (row + 1, shorten(&column()));
-    if is_missing(&text) {
+    let text = std::str::from_utf8(bytes).map_err(|_| Cause::not_utf8(bytes, format!("row {row}, column `{column}`")))?;
+    if is_missing(text) {
         if missing {
             return Ok(f64::NAN);
         }
         let text = if text.is_empty() { "an empty field".into() } else { format!("`{text}`") };
-        return Err(Cause::Missing { row, column, text });
+        return Err(Cause::missing(row, &column, text));
     }
     match parsed {
         Some(value) => Err(DataError::NotFinite { row, column, value }.into()),
-        None => Err(Cause::NotNumber { row, column, value: shorten(&text) }),
+        None => Err(Cause::NotNumber { row, column, value: shorten(text), fitted: false }),
     }
 }
 
@@ -80,9 +81,13 @@ pub fn push_number(text: &mut String, v: f64) {
 impl<'c> Cell<'c> {
     /// A text field; blanks around it do not count.
     pub fn of_bytes(bytes: &'c [u8]) -> Result<Self, Cause> {
-        let text = std::str::from_utf8(bytes.trim_ascii());
-        let text = text.map_err(|_| Cause::damaged(format!("`{}` is not UTF-8 text", shorten(&String::from_utf8_lossy(bytes)))))?;
-        Ok(if is_missing(text) { Self::Missing } else { Self::Text(text) })
+        let text = std::str::from_utf8(bytes.trim_ascii()).map_err(|_| Cause::not_utf8(bytes.trim_ascii(), "a text"))?;
+        Ok(Self::of_text(text))
+    }
+
+    /// A text without blanks around it.
+    pub fn of_text(text: &'c str) -> Self {
+        if is_missing(text) { Self::Missing } else { Self::Text(text) }
     }
 
     fn number(self) -> Option<f64> {
@@ -114,6 +119,7 @@ impl<'c> Cell<'c> {
 /// Collects the target, source and weight of each row. Rows must come in order within each column.
 pub(super) struct Extras {
     kind: TargetKind,
+    open: bool,
     target_names: Vec<String>,
     known: Option<Vec<String>>,
     classes: ClassEncoder,
@@ -136,8 +142,9 @@ impl Extras {
         let known = request.options.known_classes.clone();
         Self {
             kind: request.options.target_kind,
+            open: request.options.open_target,
             target_names: plan.target_names.clone(),
-            classes: known.as_deref().map_or_else(ClassEncoder::new, ClassEncoder::fixed),
+            classes: encoder(request.options),
             known,
             labels: Vec::new(),
             real: Vec::new(),
@@ -149,7 +156,7 @@ impl Extras {
     /// Takes a cell of the row with this number (from 0).
     pub fn put(&mut self, role: ExtraRole, row: usize, column: &str, cell: Cell<'_>) -> Result<(), Cause> {
         let missing = |what| Cause::MissingTarget { what, row: row + 1, column: shorten(column) };
-        let not_number = || Cause::NotNumber { row: row + 1, column: shorten(column), value: cell.text() };
+        let not_number = || Cause::NotNumber { row: row + 1, column: shorten(column), value: cell.text(), fitted: false };
         match role {
             ExtraRole::Source if cell.is_missing() => return Err(missing("source")),
             ExtraRole::Source => {
@@ -165,8 +172,10 @@ impl Extras {
                 }
             }
             ExtraRole::Target(k) => match self.kind {
+                TargetKind::Classes if cell.is_missing() && self.open => self.classes.push("")?,
                 TargetKind::Classes if cell.is_missing() => return Err(missing("target")),
                 TargetKind::Classes => push(&mut self.classes, cell)?,
+                TargetKind::Real if cell.is_missing() && self.open => place(&mut self.real, self.target_names.len(), row, k, f64::NAN),
                 TargetKind::Real if cell.is_missing() => return Err(missing("target")),
                 TargetKind::Real => {
                     let column = || shorten(column);
@@ -204,6 +213,15 @@ impl Extras {
         };
         let sources = self.sources.map(ClassEncoder::finish);
         Dataset { x, columns: names, target, sources, weights: self.weights }
+    }
+}
+
+/// What class labels go into: the known classes and nothing else, those and then others, or whatever comes.
+pub(super) fn encoder(options: &ReadOptions) -> ClassEncoder {
+    match options.known_classes.as_deref() {
+        Some(known) if options.open_target => ClassEncoder::open(known),
+        Some(known) => ClassEncoder::fixed(known),
+        None => ClassEncoder::new(),
     }
 }
 

@@ -14,15 +14,16 @@ use super::roles::{Features, Plan, ReadRequest};
 /// Adds what the options say is in other files.
 pub(super) fn attach(data: &mut Dataset<'static>, options: &ReadOptions) -> Result<(), ReadError> {
     if let Some(ColumnSpec::File { path, columns }) = &options.target {
-        data.target = column(path, columns, options.target_kind, options.known_classes.as_deref(), data.rows())?;
+        let known = options.known_classes.as_deref();
+        data.target = column(path, columns, options.target_kind, known, options.open_target, data.rows())?;
     }
     if let Some(ColumnSpec::File { path, columns }) = &options.sources
-        && let Target::Classes(sources) = column(path, columns, TargetKind::Classes, None, data.rows())?
+        && let Target::Classes(sources) = column(path, columns, TargetKind::Classes, None, false, data.rows())?
     {
         data.sources = Some(sources);
     }
     if let Some(ColumnSpec::File { path, columns }) = &options.weights
-        && let Target::Real { width, values } = column(path, columns, TargetKind::Real, None, data.rows())?
+        && let Target::Real { width, values } = column(path, columns, TargetKind::Real, None, false, data.rows())?
     {
         if width != 1 {
             return Err(Cause::OneColumn { what: "weights", found: width }.at(path));
@@ -32,12 +33,20 @@ pub(super) fn attach(data: &mut Dataset<'static>, options: &ReadOptions) -> Resu
     Ok(())
 }
 
-fn column(path: &Path, columns: &[String], kind: TargetKind, known: Option<&[String]>, rows: usize) -> Result<Target, ReadError> {
+fn column(
+    path: &Path,
+    columns: &[String],
+    kind: TargetKind,
+    known: Option<&[String]>,
+    open_target: bool,
+    rows: usize,
+) -> Result<Target, ReadError> {
     let wanted = if columns.is_empty() { vec!["*".to_owned()] } else { columns.to_vec() };
     let options = ReadOptions {
         target: Some(ColumnSpec::Columns(wanted)),
         target_kind: kind,
         known_classes: known.map(<[String]>::to_vec),
+        open_target,
         ..ReadOptions::default()
     };
     let (data, _) = read_request(path, &ReadRequest { options: &options, features: Features::None })?;

@@ -7,6 +7,7 @@
 mod cells;
 mod companion;
 mod csv;
+mod encode;
 mod error;
 mod matrix_market;
 mod names;
@@ -24,6 +25,7 @@ use std::path::Path;
 use variegate::data::{DataError, Dataset, Target};
 
 pub use cells::{number_text, push_number};
+pub use encode::{Categories, Encode};
 pub use error::{Cause, ReadError};
 pub use names::read_names;
 pub use options::{ColumnSpec, Format, IndexBase, ReadOptions, Schema};
@@ -37,7 +39,8 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset<'static>, Read
 }
 
 /// Reads a data file and also gives the options with what was found out put in (the format, and of an svmlight file the first feature
-/// number and the number of features), so that a file to predict is read in the same way.
+/// number and the number of features, the categories of text columns, an index that was left out), so that a file to predict is read in
+/// the same way.
 pub fn read_resolved(path: &Path, options: &ReadOptions) -> Result<(Dataset<'static>, ReadOptions), ReadError> {
     let (mut data, resolved) = read_request(path, &ReadRequest { options, features: Features::Chosen })?;
     companion::attach(&mut data, options)?;
@@ -48,7 +51,8 @@ pub fn read_resolved(path: &Path, options: &ReadOptions) -> Result<(Dataset<'sta
 /// Reads the features of an earlier fit from another file, by name where the file has names and by place where not. Other columns
 /// are left out. Target, sources and weights are read only if the options ask for them.
 pub fn read_features(path: &Path, schema: &Schema, options: &ReadOptions) -> Result<Dataset<'static>, ReadError> {
-    let (mut data, _) = read_request(path, &ReadRequest { options, features: Features::Fitted(schema) })?;
+    let request = ReadRequest { options, features: Features::Fitted(schema) };
+    let (mut data, _) = read_request(path, &request).map_err(|e| ReadError { cause: e.cause.of_fitted(), ..e })?;
     companion::attach(&mut data, options)?;
     check_lengths(&data).map_err(|e| e.at(path))?;
     Ok(data)
@@ -58,10 +62,32 @@ fn read_request(path: &Path, request: &ReadRequest<'_>) -> Result<(Dataset<'stat
     let inner = || -> Result<_, Cause> {
         let options = request.options;
         let format = companion::format_of(path, options)?;
-        let mut resolved = ReadOptions { format: Some(format), ..options.clone() };
+        let mut resolved = ReadOptions { format: Some(format), skip_index: false, ..options.clone() };
+        let table = matches!(format, Format::Csv | Format::Tsv | Format::Parquet);
+        let chosen = matches!(request.features, Features::Chosen);
+        if options.encode.is_some() && !table && chosen {
+            return Err(Cause::NothingToEncode(format.word()));
+        }
+        let delimiter = options.delimiter.unwrap_or(if format == Format::Tsv { b'\t' } else { b',' });
+        if options.encode.is_some() && options.categories.is_empty() && chosen {
+            resolved.categories = match format {
+                Format::Parquet => parquet::categories(path, request)?,
+                _ => csv::categories(Input::open(path)?, delimiter, request)?,
+            };
+        }
+        // a table is read by the columns that it has, each of which may become several
+        let coded = ReadOptions { categories: resolved.categories.clone(), ..options.clone() };
+        let raw = match request.features {
+            Features::Fitted(schema) if table && !coded.categories.is_empty() => Some(encode::raw(schema, &coded.categories)),
+            _ => None,
+        };
+        let request = &ReadRequest { options: &coded, features: raw.as_ref().map_or(request.features, Features::Fitted) };
         let data = match format {
-            Format::Csv => csv::read(Input::open(path)?, options.delimiter.unwrap_or(b','), request)?,
-            Format::Tsv => csv::read(Input::open(path)?, options.delimiter.unwrap_or(b'\t'), request)?,
+            Format::Csv | Format::Tsv => {
+                let (data, skipped) = csv::read(Input::open(path)?, delimiter, request)?;
+                resolved.ignore.extend(skipped);
+                data
+            }
             Format::Parquet => parquet::read(path, request)?,
             Format::Svmlight => {
                 let (data, base, width) = svmlight::read(Input::open(path)?, request)?;

@@ -47,10 +47,10 @@ impl<'o> ReadRequest<'o> {
             (Some(given), _) => given.as_slice(),
         };
         match (names, self.features) {
-            (Names::Numbered(n), _) if n == given.len() => Ok(Names::Given(given)),
+            (Names::Numbered(n) | Names::Counted(n), _) if n == given.len() => Ok(Names::Given(given)),
             // other files have their own names, or are told by place: they may hold the features alone
             (_, Features::Fitted(_)) => Ok(names),
-            (Names::Numbered(n), _) => Err(Cause::Unsupported {
+            (Names::Numbered(n) | Names::Counted(n), _) => Err(Cause::Unsupported {
                 what: format!("the file has {n} columns, but there are {} names for them", given.len()),
                 hint: "give one name a line for each column (--names)",
             }),

@@ -109,7 +109,7 @@ impl<R: Read> Array<R> {
     pub fn into_matrix(mut self, missing: bool) -> Result<Matrix<'static>, Cause> {
         let (rows, cols) = (self.rows(), self.columns()?);
         if self.is_text() {
-            return Err(Cause::ColumnType { column: "x0".into(), kind: "text".into() });
+            return Err(Cause::column_type("x0", "text"));
         }
         let count = rows * cols; // checked against the file's size
         let mut x: Vec<f64> = Vec::new();

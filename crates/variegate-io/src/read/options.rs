@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use variegate::data::TargetKind;
 
+use super::encode::{Categories, Encode};
+
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -175,6 +177,22 @@ pub struct ReadOptions {
     pub array: Option<String>,
     /// Names of the columns of a file that has none, as [`read_names`](super::read_names) reads them.
     pub names: Option<Vec<String>>,
+    /// How text columns of a table become features; if not given they are errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encode: Option<Encode>,
+    /// The categories of text columns that were found at the fit; looked for in the file if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Categories>,
+    /// Whether an unnamed first column that counts the rows from 0, as pandas writes its index, is left out. Runs of before kept it.
+    #[serde(default)]
+    pub skip_index: bool,
+    /// Whether features of an svmlight file are called by their numbers in the file. Runs of before counted them from 0.
+    #[serde(default)]
+    pub own_numbers: bool,
+    /// Whether targets may be missing or of a class that is not known: they come after the known classes, a missing one as an empty name;
+    /// missing numbers are NaN. For rows to predict.
+    #[serde(skip)]
+    pub open_target: bool,
 }
 
 impl Default for ReadOptions {
@@ -195,6 +213,11 @@ impl Default for ReadOptions {
             width: None,
             array: None,
             names: None,
+            encode: None,
+            categories: Vec::new(),
+            skip_index: true,
+            own_numbers: true,
+            open_target: false,
         }
     }
 }

@@ -15,7 +15,8 @@ use parquet::schema::types::ColumnDescriptor;
 use variegate::data::{DataError, Dataset, Matrix};
 
 use super::cells::{Cell, ExtraRole, Extras};
-use super::error::Cause;
+use super::encode::{Categories, Entry, Expansion, Seen};
+use super::error::{Cause, TEXT};
 use super::roles::{Names, ReadRequest};
 use super::store;
 
@@ -29,11 +30,53 @@ impl From<ParquetError> for Cause {
 }
 
 pub(super) fn read(path: &Path, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
+    guarded(path, |file, bytes| read_file(file, bytes, request))
+}
+
+/// The categories of the text columns among the features.
+pub(super) fn categories(path: &Path, request: &ReadRequest<'_>) -> Result<Vec<Categories>, Cause> {
+    guarded(path, |file, _| categories_of(file, request))
+}
+
+fn guarded<T>(path: &Path, of_file: impl FnOnce(File, u64) -> Result<T, Cause>) -> Result<T, Cause> {
     let file = File::open(path).map_err(Cause::Open)?;
     let bytes = file.metadata().map_err(Cause::Open)?.len();
     // the decoder trusts parts of a file that its pages can contradict: a damaged file may make it panic
-    catch_unwind(AssertUnwindSafe(|| read_file(file, bytes, request)))
+    catch_unwind(AssertUnwindSafe(|| of_file(file, bytes)))
         .unwrap_or_else(|_| Err(Cause::damaged("the Parquet pages contradict each other")))
+}
+
+fn categories_of(file: File, request: &ReadRequest<'_>) -> Result<Vec<Categories>, Cause> {
+    let reader = SerializedFileReader::new(file)?;
+    let metadata = reader.metadata();
+    let schema = metadata.file_metadata().schema_descr();
+    let fields = schema.root_schema().get_fields();
+    let names: Vec<String> = fields.iter().map(|f| f.name().to_owned()).collect();
+    let plan = request.plan(Names::Given(&names))?;
+    let mut found = Vec::new();
+    for leaf in 0..schema.num_columns() {
+        let root = schema.get_column_root_idx(leaf);
+        let column = schema.column(leaf);
+        // what is neither text nor number is refused when it is read
+        let text = column.physical_type() == Physical::BYTE_ARRAY && fields[root].is_primitive() && readable(&column, true).is_ok();
+        if !text || !plan.features.contains(&root) {
+            continue;
+        }
+        let (mut seen, mut rows) = (Seen::of_texts(), 0);
+        for g in 0..metadata.num_row_groups() {
+            let group = reader.get_row_group(g)?;
+            let count = usize::try_from(group.metadata().num_rows()).map_err(|_| Cause::damaged("a row group has a negative size"))?;
+            cells(&*group, leaf, count, |_, cell| {
+                if let Cell::Text(text) = cell {
+                    seen.see(text);
+                }
+                Ok(())
+            })?;
+            rows += count;
+        }
+        found.extend(seen.finish(&names[root], rows)?);
+    }
+    Ok(found)
 }
 
 fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Dataset<'static>, Cause> {
@@ -53,7 +96,7 @@ fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Datase
     let plan = request.plan(Names::Given(&names))?;
     let leaf = |j: usize| {
         let found = leaf_of[j].map(|leaf| (leaf, schema.column(leaf))).filter(|(_, c)| c.max_rep_level() == 0);
-        found.ok_or_else(|| Cause::ColumnType { column: names[j].clone(), kind: "nested values".into() })
+        found.ok_or_else(|| Cause::column_type(names[j].clone(), "nested values"))
     };
     let mut extra_columns = Vec::new();
     let targets = plan.targets.iter().enumerate().map(|(k, &j)| (j, ExtraRole::Target(k)));
@@ -62,13 +105,14 @@ fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Datase
         readable(&descriptor, true)?;
         extra_columns.push((at, role, j));
     }
+    let expansion = Expansion::new(&plan.features.iter().map(|&j| &names[j]).collect::<Vec<_>>(), &request.options.categories);
     let mut feature_columns = Vec::new();
-    for &j in &plan.features {
+    for (k, &j) in plan.features.iter().enumerate() {
         let (at, descriptor) = leaf(j)?;
-        readable(&descriptor, false)?;
+        readable(&descriptor, expansion.is_coded(k))?;
         feature_columns.push((at, j));
     }
-    let width = feature_columns.len();
+    let width = expansion.width;
     let mut extras = Extras::new(request, &plan);
     let (mut x, mut rows) = (Vec::<f64>::new(), 0usize);
     for g in 0..metadata.num_row_groups() {
@@ -78,13 +122,20 @@ fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Datase
             cells(&*group, at, count, |row, cell| extras.put(role, rows + row, &names[j], cell))?;
         }
         for (k, &(at, j)) in feature_columns.iter().enumerate() {
-            let number = |row: usize, cell: Cell<'_>| feature(cell, request.options.missing, rows + row, &names[j]);
+            let entry = |row: usize, cell: Cell<'_>| -> Result<Entry, Cause> {
+                let (missing, name) = (request.options.missing, &names[j]);
+                match cell {
+                    Cell::Text(text) if expansion.is_coded(k) => expansion.category(k, text, missing, rows + row, name),
+                    Cell::Missing if expansion.is_coded(k) => expansion.category(k, "", missing, rows + row, name),
+                    cell => Ok(expansion.number(k, feature(cell, missing, rows + row, name)?)),
+                }
+            };
             if k == 0 {
                 // room for the group is made only once one column has shown that its rows are there
                 let mut first = Vec::new();
                 cells(&*group, at, count, |row, cell| {
                     store::reserve(&mut first, 1);
-                    first.push(number(row, cell)?);
+                    first.push(entry(row, cell)?);
                     Ok(())
                 })?;
                 let most = (bytes as usize).saturating_mul(1024).saturating_add(1 << 24);
@@ -98,11 +149,11 @@ fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Datase
                 store::reserve(&mut x, size);
                 x.resize(x.len() + size, 0.0);
                 let start = rows * width;
-                first.into_iter().enumerate().for_each(|(row, v)| x[start + row * width] = v);
+                first.iter().enumerate().for_each(|(row, entry)| entry.put(&mut x[start + row * width..][..width]));
             } else {
                 let block = &mut x[rows * width..];
                 cells(&*group, at, count, |row, cell| {
-                    block[row * width + k] = number(row, cell)?;
+                    entry(row, cell)?.put(&mut block[row * width..][..width]);
                     Ok(())
                 })?;
             }
@@ -113,7 +164,7 @@ fn read_file(file: File, bytes: u64, request: &ReadRequest<'_>) -> Result<Datase
         return Err(DataError::NoRows.into());
     }
     store::trim(&mut x);
-    Ok(extras.join(Matrix::try_dense(rows, width, x)?, plan.names))
+    Ok(extras.join(Matrix::try_dense(rows, width, x)?, expansion.names.unwrap_or(plan.names)))
 }
 
 fn feature(cell: Cell<'_>, missing: bool, row: usize, column: &str) -> Result<f64, Cause> {
@@ -124,23 +175,23 @@ fn feature(cell: Cell<'_>, missing: bool, row: usize, column: &str) -> Result<f6
         Cell::Missing | Cell::Number(_) if missing => return Ok(f64::NAN),
         Cell::Missing | Cell::Number(_) => {
             let text = if cell == Cell::Missing { "null" } else { "NaN" };
-            return Err(Cause::Missing { row: row + 1, column: column.into(), text: text.into() });
+            return Err(Cause::missing(row + 1, column, text));
         }
-        Cell::Text(_) => return Err(Cause::ColumnType { column: column.into(), kind: "text".into() }),
+        Cell::Text(_) => return Err(Cause::column_type(column, TEXT)),
     };
     if value.is_finite() { Ok(value) } else { Err(DataError::NotFinite { row: row + 1, column: column.into(), value }.into()) }
 }
 
 /// Whether a column can be read as what it is needed for.
 fn readable(column: &ColumnDescriptor, text_too: bool) -> Result<(), Cause> {
-    let fault = |kind: String| Err(Cause::ColumnType { column: column.name().into(), kind });
+    let fault = |kind: String| Err(Cause::column_type(column.name(), kind));
     match (column.physical_type(), column.logical_type_ref(), column.converted_type()) {
         (Physical::BYTE_ARRAY, Some(LogicalType::String | LogicalType::Enum), _)
         | (Physical::BYTE_ARRAY, None, ConvertedType::NONE | ConvertedType::UTF8 | ConvertedType::ENUM) => {
             if text_too {
                 Ok(())
             } else {
-                fault("text".into())
+                fault(TEXT.into())
             }
         }
         (Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE, ..) => Ok(()),
@@ -212,7 +263,7 @@ fn cells(
             None => put(Cell::Missing),
             Some(bytes) => put(Cell::of_bytes(bytes.data())?),
         })?,
-        _ => return Err(Cause::ColumnType { column: descriptor.name().into(), kind: "values that are no numbers".into() }),
+        _ => return Err(Cause::column_type(descriptor.name(), "values that are no numbers")),
     }
     if row != count {
         return Err(Cause::damaged(format!("column `{}` has {row} values for {count} rows", descriptor.name())));

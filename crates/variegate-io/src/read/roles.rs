@@ -45,13 +45,15 @@ pub(super) enum Names<'n> {
     Given(&'n [String]),
     /// None: so many columns, which can be asked for as x0, x1, … or 0, 1, …
     Numbered(usize),
+    /// None: so many columns, which the file counts from 1: x1, x2, … or 1, 2, …
+    Counted(usize),
 }
 
 impl Names<'_> {
     fn len(self) -> usize {
         match self {
             Self::Given(list) => list.len(),
-            Self::Numbered(n) => n,
+            Self::Numbered(n) | Self::Counted(n) => n,
         }
     }
 
@@ -59,6 +61,7 @@ impl Names<'_> {
         match self {
             Self::Given(list) => list[j].clone(),
             Self::Numbered(_) => format!("x{j}"),
+            Self::Counted(_) => format!("x{}", j + 1),
         }
     }
 }
@@ -124,7 +127,12 @@ impl<'o> ReadRequest<'o> {
             return Err(DataError::NoColumns.into());
         }
         let pick = |list: &[usize]| list.iter().map(|&j| names.get(j)).collect::<Vec<_>>();
-        let plain = matches!(names, Names::Numbered(n) if features.len() == n);
+        let plain = match names {
+            Names::Given(_) => false,
+            Names::Numbered(n) => features.len() == n,
+            // columns of an earlier fit are found by their places, whatever it called them
+            Names::Counted(n) => features.len() == n && matches!(self.features, Features::Fitted(_)),
+        };
         let feature_names = if plain { Vec::new() } else { pick(&features) };
         Ok(Plan { names: feature_names, target_names: pick(&targets), features, targets, sources, weights })
     }
@@ -197,6 +205,9 @@ impl<'n> Columns<'n> {
         let found = match self.names {
             Names::Given(_) => self.index.get(name).copied(),
             Names::Numbered(n) => name.strip_prefix('x').unwrap_or(name).parse().ok().filter(|&j| j < n),
+            Names::Counted(n) => {
+                name.strip_prefix('x').unwrap_or(name).parse::<usize>().ok().filter(|&j| j <= n).and_then(|j| j.checked_sub(1))
+            }
         };
         found.ok_or_else(|| self.unknown(name))
     }
@@ -204,8 +215,9 @@ impl<'n> Columns<'n> {
     fn unknown(&self, name: &str) -> Cause {
         let known = match self.names {
             Names::Given(list) => list.to_vec(),
-            Names::Numbered(0) => Vec::new(),
+            Names::Numbered(0) | Names::Counted(0) => Vec::new(),
             Names::Numbered(n) => vec![format!("x0 to x{}", n - 1)],
+            Names::Counted(n) => vec![format!("x1 to x{n}")],
         };
         DataError::UnknownColumn { name: name.into(), known }.into()
     }
@@ -218,7 +230,7 @@ impl<'n> Columns<'n> {
                 (Some(start), Names::Given(names)) if !self.index.contains_key(name.as_str()) => {
                     list.extend((0..names.len()).filter(|&j| names[j].starts_with(start)));
                 }
-                (Some(""), Names::Numbered(n)) => list.extend(0..n),
+                (Some(""), Names::Numbered(n) | Names::Counted(n)) => list.extend(0..n),
                 _ => list.push(self.find(name)?),
             }
             if list.len() == before {

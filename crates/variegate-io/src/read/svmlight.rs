@@ -32,7 +32,7 @@ pub(super) fn read(mut input: Input, request: &ReadRequest<'_>) -> Result<(Datas
             Some(first) if first.contains(':') => "",
             Some(_) => tokens.next().unwrap_or(""),
         };
-        labels.push(label, indptr.len(), line_number)?;
+        labels.push(label, options.open_target, indptr.len(), line_number)?;
         entries.clear();
         for token in tokens {
             let pair = token.split_once(':').filter(|p| !p.0.is_empty());
@@ -87,7 +87,10 @@ pub(super) fn read(mut input: Input, request: &ReadRequest<'_>) -> Result<(Datas
     }
     let found = if indices.is_empty() { 0 } else { largest.0 as usize + !one_based as usize };
     let fixed = match request.features {
-        Features::Fitted(schema) if options.columns.is_none() && options.names.is_none() => Some(schema.width),
+        // columns that the fit left out are in the file all the same
+        Features::Fitted(schema) if options.columns.is_none() && options.names.is_none() && !options.ignore.iter().any(|n| n != LABEL) => {
+            Some(schema.width)
+        }
         // a feature that never occurs has a name too
         _ => options.names.as_ref().map(Vec::len).or(options.width),
     };
@@ -103,7 +106,8 @@ pub(super) fn read(mut input: Input, request: &ReadRequest<'_>) -> Result<(Datas
     let ignore = options.ignore.iter().filter(|n| *n != LABEL).cloned().collect();
     let options = super::ReadOptions { ignore, ..options.clone() };
     let inner = ReadRequest { options: &options, ..*request };
-    let plan = inner.plan_with(Names::Numbered(cols), &own_target, roles::own(&options.sources), roles::own(&options.weights))?;
+    let names = if one_based && options.own_numbers { Names::Counted(cols) } else { Names::Numbered(cols) };
+    let plan = inner.plan_with(names, &own_target, roles::own(&options.sources), roles::own(&options.weights))?;
     let mut data = cells::divide(x, &inner, plan)?;
     if own_target.is_empty() {
         data.target = target;
@@ -131,7 +135,7 @@ impl Labels {
             Some(ColumnSpec::File { .. }) => false,
             None => !matches!(request.features, Features::Fitted(_)) && !options.ignore.iter().any(|n| n == LABEL),
         };
-        let encoder = || options.known_classes.as_deref().map_or_else(ClassEncoder::new, ClassEncoder::fixed);
+        let encoder = || cells::encoder(options);
         match options.target_kind {
             _ if !asked => Self::Unwanted,
             TargetKind::Classes => Self::Classes(encoder()),
@@ -140,7 +144,7 @@ impl Labels {
         }
     }
 
-    fn push(&mut self, label: &str, row: usize, line: u64) -> Result<(), Cause> {
+    fn push(&mut self, label: &str, open: bool, row: usize, line: u64) -> Result<(), Cause> {
         let missing = || Cause::MissingTarget { what: "target", row, column: LABEL.into() };
         let unknown = |e| match e {
             DataError::UnknownLabel { label, known, .. } => DataError::UnknownLabel { row, label, known },
@@ -148,6 +152,8 @@ impl Labels {
         };
         match self {
             Self::Unwanted => {}
+            Self::Classes(encoder) if open && label.is_empty() => encoder.push("")?,
+            Self::Real(values) if open && label.is_empty() => values.push(f64::NAN),
             Self::Classes(_) | Self::Real(_) if label.is_empty() => return Err(missing()),
             Self::Classes(_) | Self::Real(_) if label.contains(',') => {
                 let what = "the row has a set of labels; set the kind of target to labels, or leave the labels out (--ignore label)";

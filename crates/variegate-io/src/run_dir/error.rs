@@ -64,7 +64,7 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// The operating system refused.
-    #[error("could not {action} `{}`: {source}. {}", file.display(), hint(source))]
+    #[error("could not {action} `{}`: {source}. {}", file.display(), hint(action, source))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -102,6 +102,9 @@ impl From<RunDirError> for variegate::Error {
     }
 }
 
+/// What is tried before there is a run.
+pub(super) const BEGIN: &str = "make the folder";
+
 fn advice(file: &Path) -> &'static str {
     if file.file_name().is_some_and(|n| n == super::SETTINGS) {
         "The settings of a run cannot be changed afterwards: undo the change, or fit again with other settings"
@@ -110,8 +113,10 @@ fn advice(file: &Path) -> &'static str {
     }
 }
 
-fn hint(error: &io::Error) -> &'static str {
+fn hint(action: &str, error: &io::Error) -> &'static str {
     match error.kind() {
+        // before there is a run nothing can be restored or resumed
+        _ if action == BEGIN => "Check the path and that you may write there, or choose another folder with `--out`",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "Free some space, then `variegate resume`: what was saved before is intact"
         }

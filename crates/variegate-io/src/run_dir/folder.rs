@@ -8,6 +8,7 @@ use variegate::run::Plan;
 
 use super::commit::Folding;
 use super::disk::{self, Disk, Stamp, staged};
+use super::error::BEGIN;
 use super::manifest::{self, FileEntry, MANIFEST, Manifest};
 use super::tables::Segment;
 use super::{LOCK, Result, RunDir, RunDirError, RunRecord, SCHEMA, SETTINGS, read_all};
@@ -29,7 +30,7 @@ impl RunDir {
 
     pub(super) fn create_with(path: &Path, record: &RunRecord, replace: bool, disk: Disk) -> Result<RunDir> {
         inspect(path, replace)?;
-        fs::create_dir_all(path).map_err(RunDirError::io("make the folder", path))?;
+        fs::create_dir_all(path).map_err(RunDirError::io(BEGIN, path))?;
         let lock = take_lock(path)?;
         // between the first look and the lock someone else may have begun a run here
         inspect(path, replace)?;
@@ -160,7 +161,7 @@ pub(super) fn unwritable(path: &Path, name: &str, error: &dyn std::fmt::Display)
 fn make_folders(path: &Path) -> Result<()> {
     for folder in FOLDERS.map(|name| path.join(name)) {
         if !folder.is_dir() {
-            fs::create_dir(&folder).map_err(RunDirError::io("make the folder", &folder))?;
+            fs::create_dir(&folder).map_err(RunDirError::io(BEGIN, &folder))?;
         }
     }
     Ok(())
@@ -172,7 +173,10 @@ fn inspect(path: &Path, replace: bool) -> Result<()> {
         Ok(found) => found,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
-            return Err(RunDirError::NotARun { path: path.into(), detail: "it is a file; choose another folder with `--out`".into() });
+            return Err(RunDirError::NotARun {
+                path: path.into(),
+                detail: "it is a file, or would lie in one; choose another folder with `--out`".into(),
+            });
         }
         Err(e) => return Err(RunDirError::io("look into", path)(e)),
     };

@@ -14,6 +14,7 @@ pub struct ClassEncoder {
     names: Vec<String>,
     codes: Vec<u32>,
     fixed: bool,
+    open: bool,
 }
 
 impl ClassEncoder {
@@ -25,7 +26,12 @@ impl ClassEncoder {
     /// Takes the names as given; any other label is an error.
     pub fn fixed(names: &[String]) -> Self {
         let seen = names.iter().enumerate().map(|(i, n)| (n.clone(), i as u32)).collect();
-        Self { seen, names: names.to_vec(), codes: Vec::new(), fixed: true }
+        Self { seen, names: names.to_vec(), codes: Vec::new(), fixed: true, open: false }
+    }
+
+    /// Takes the names as given; other labels come after them, in the order in which they appear.
+    pub fn open(names: &[String]) -> Self {
+        Self { open: true, ..Self::fixed(names) }
     }
 
     /// Number of rows so far.
@@ -47,7 +53,7 @@ impl ClassEncoder {
     pub fn push(&mut self, label: &str) -> Result<(), DataError> {
         let code = match self.seen.get(label) {
             Some(&code) => code,
-            None if self.fixed => {
+            None if self.fixed && !(self.open && self.same_number(label).is_none()) => {
                 let code = self.same_number(label).ok_or_else(|| DataError::UnknownLabel {
                     row: self.codes.len() + 1,
                     label: label.into(),
@@ -173,6 +179,10 @@ mod tests {
         let c = Classes::encode_with(["a", "b", "+1", "1.0", "a"], &names).unwrap();
         assert_eq!(c.codes, [2, 0, 1, 1, 2]);
         assert_eq!(c.names, names);
+        let mut open = ClassEncoder::open(&names);
+        ["z", "a", "1.0", "", "z"].iter().for_each(|label| open.push(label).unwrap());
+        let c = open.finish();
+        assert_eq!((c.codes, &c.names[..3], &c.names[3..]), (vec![3, 2, 1, 4, 3], &names[..], &["z".to_string(), String::new()][..]));
         let e = Classes::encode_with(["a", "c"], &names).unwrap_err();
         assert_eq!(e, DataError::UnknownLabel { row: 2, label: "c".into(), known: names });
     }

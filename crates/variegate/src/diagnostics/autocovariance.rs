@@ -92,7 +92,7 @@ mod tests {
     fn agrees_with_the_definition() {
         for (chains, draws) in [(1, 1), (1, 2), (2, 2), (3, 7), (4, 64), (5, 100)] {
             let values: Vec<f64> = (0..chains * draws).map(|i| 3.0 + (1.7 * (i * i) as f64).sin()).collect();
-            let table = Table { values, chains, draws };
+            let table = Table { values, unit: 1.0, chains, draws };
             let fast = mean_autocovariance(&table);
             assert_eq!(fast.len(), draws);
             for lag in 0..draws {

@@ -1,6 +1,7 @@
 //! What the diagnostics share: the shape of chains, splitting, ranks and quantiles.
 
 use super::normal_quantile::normal_quantile;
+use crate::special::unit_of;
 
 /// Draws below this count have no diagnostics.
 const MIN_DRAWS: usize = 4;
@@ -8,7 +9,10 @@ const MIN_DRAWS: usize = 4;
 /// Chains of equal length without NaN, flattened: chain after chain.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
+    /// In units of `unit`.
     pub values: Vec<f64>,
+    /// Not 1 where squares of the draws would overflow or vanish.
+    pub unit: f64,
     pub chains: usize,
     pub draws: usize,
 }
@@ -20,7 +24,9 @@ impl Table {
         let usable = chains.len() >= min_chains
             && draws >= MIN_DRAWS
             && chains.iter().all(|c| c.as_ref().len() == draws && !c.as_ref().iter().any(|v| v.is_nan()));
-        usable.then(|| Self { values: chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect(), chains: chains.len(), draws })
+        let unit = unit_of(chains.iter().flat_map(|c| c.as_ref().iter().copied()));
+        let values = || chains.iter().flat_map(|c| c.as_ref().iter().map(|v| v / unit)).collect();
+        usable.then(|| Self { values: values(), unit, chains: chains.len(), draws })
     }
 
     pub(super) fn chain(&self, index: usize) -> &[f64] {
@@ -32,7 +38,7 @@ impl Table {
         let half = self.draws / 2;
         let firsts = (0..self.chains).flat_map(|c| &self.chain(c)[..half]);
         let lasts = (0..self.chains).flat_map(|c| &self.chain(c)[self.draws - half..]);
-        Self { values: firsts.chain(lasts).copied().collect(), chains: 2 * self.chains, draws: half }
+        Self { values: firsts.chain(lasts).copied().collect(), chains: 2 * self.chains, draws: half, unit: self.unit }
     }
 
     pub(super) fn map(&self, f: impl FnMut(f64) -> f64) -> Self {

@@ -9,7 +9,7 @@ pub fn mcse_mean<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     Table::new(chains, 1).map_or(f64::NAN, |table| {
         let squares = table.squared_deviations();
         let variance = squares.values.iter().sum::<f64>() / (squares.values.len() as f64 - 1.0);
-        (variance / ess(&table.split())).sqrt()
+        table.unit * (variance / ess(&table.split())).sqrt()
     })
 }
 
@@ -20,7 +20,7 @@ pub fn mcse_sd<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
         let squares = table.squared_deviations();
         let mean = squares.mean();
         let variance = squares.map(|c| c * c).mean() - mean * mean;
-        (variance / ess(&squares.split()) / mean / 4.0).sqrt()
+        table.unit * (variance / ess(&squares.split()) / mean / 4.0).sqrt()
     })
 }
 
@@ -39,7 +39,7 @@ pub fn mcse_quantile<C: AsRef<[f64]>>(chains: &[C], p: f64) -> f64 {
     let [low, high] = ONE_SIGMA.map(|q| beta_quantile(q, size * p + 1.0, size * (1.0 - p) + 1.0) * n - 1.0);
     let low = sorted[low.max(0.0).floor() as usize];
     let high = sorted[high.min(n - 1.0).ceil().max(0.0) as usize];
-    0.5 * (high - low)
+    0.5 * (high - low) * table.unit
 }
 
 #[cfg(test)]

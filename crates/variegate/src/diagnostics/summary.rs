@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chains::{mean, sorted_quantile};
 use super::{ess_bulk, ess_tail, mcse_mean, mcse_sd, r_hat};
+use crate::special::unit_of;
 
 /// Estimates and diagnostics of one quantity over all chains.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,8 +36,9 @@ pub fn summarise<C: AsRef<[f64]>>(chains: &[C]) -> Summary {
     let mut all: Vec<f64> = chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect();
     let constant = all.iter().all(|v| *v == all[0]);
     let centre = if constant && !all.is_empty() { all[0] } else { mean(&all) };
-    let squares: f64 = all.iter().map(|v| (v - centre) * (v - centre)).sum();
-    let sd = (squares / (all.len() as f64 - 1.0)).sqrt();
+    let unit = unit_of(all.iter().copied());
+    let squares: f64 = all.iter().map(|v| (v - centre) / unit).map(|v| v * v).sum();
+    let sd = unit * (squares / (all.len() as f64 - 1.0)).sqrt();
     let unknown = all.iter().any(|v| v.is_nan());
     all.sort_by(f64::total_cmp);
     let quantile = |p: f64| {
@@ -59,6 +61,19 @@ pub fn summarise<C: AsRef<[f64]>>(chains: &[C]) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Columns of extreme scale have a deviation: that of the same draws at scale 1, to the bit.
+    #[test]
+    fn extreme_scales_keep_their_deviation() {
+        let draws: Vec<f64> = (0..40).map(|i| ((i * 29) % 31) as f64 - 7.0).collect();
+        let plain = summarise(&[&draws[..20], &draws[20..]]);
+        for unit in [2f64.powi(-700), 2f64.powi(700)] {
+            let scaled: Vec<f64> = draws.iter().map(|v| v * unit).collect();
+            let found = summarise(&[&scaled[..20], &scaled[20..]]);
+            assert_eq!((found.sd, found.mcse_mean, found.mcse_sd), (plain.sd * unit, plain.mcse_mean * unit, plain.mcse_sd * unit));
+            assert_eq!((found.ess_bulk, found.r_hat), (plain.ess_bulk, plain.r_hat));
+        }
+    }
 
     #[test]
     fn few_or_no_draws_do_not_panic() {

@@ -33,6 +33,7 @@ pub mod gated;
 pub mod logistic;
 mod settings;
 pub mod softmax;
+mod truth;
 
 pub use elsewhere::{Cluster, Task, fit_on};
 pub use fit::{EXTENDABLE, Fit, Fitted, Prepared, RunSettings, fit};
@@ -40,6 +41,7 @@ pub use settings::{
     Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, in_use, refuse_meaningless, resolve, resolve_from,
     short_number, shown,
 };
+pub use truth::Truth;
 
 use serde_json::{Map, Value};
 
@@ -113,6 +115,8 @@ pub trait Model: Send + Sync {
     fn reopen(&self, schema: &[u8]) -> Result<Fit>;
     /// Data from the model's prior, with the truth.
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation>;
+    /// Further rows from a truth that [`Model::simulate`] told under these settings. They are others than those of the same seed there.
+    fn simulate_more(&self, rows: usize, request: &Map<String, Value>, truth: &Truth<'_>, seed: u64) -> Result<Simulation>;
     /// Whether the inference does what it claims, on small data of its own: the checks of [`crate::check`] for a sampler, a valid and
     /// rising bound for a variational method.
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>>;

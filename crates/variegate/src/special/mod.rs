@@ -12,6 +12,7 @@ pub(crate) mod lanes;
 mod logistic;
 mod normal;
 pub(crate) mod single;
+mod unit;
 
 #[cfg(test)]
 mod accuracy;
@@ -22,3 +23,4 @@ pub(crate) use gamma::stirling_correction;
 pub use gamma::{digamma, ln_beta, ln_gamma, trigamma};
 pub use logistic::{ln_sigmoid, log_sum_exp, log1p_exp, sigmoid};
 pub use normal::{ln_norm_cdf, mills_ratio, norm_cdf};
+pub(crate) use unit::unit_of;

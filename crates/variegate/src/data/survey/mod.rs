@@ -256,7 +256,8 @@ impl Survey {
         self.probes.rows(self.header.sparse, self.header.width)
     }
 
-    /// Warnings on columns left out as constant and, where columns are taken as they are, on scales that no prior suits.
+    /// Warnings on columns left out as constant; where columns are taken as they are, on scales that no prior suits; and on classes that look
+    /// like measurements.
     pub fn column_warnings(&self, dropped: &[usize], standardized: bool) -> Vec<String> {
         let names = |which: &[usize]| preview(&which.iter().map(|&j| self.header.column_name(j)).collect::<Vec<_>>());
         let mut warnings = Vec::new();
@@ -270,6 +271,12 @@ impl Survey {
                 warnings.push(format!("a standard deviation below 0.001 or above 1000 without `standardize`: {}", names(&odd)));
             }
         }
+        if let Some(count) = measured(self.header.classes()) {
+            warnings.push(format!(
+                "the target has {count} different numbers, and each is fitted as a class of its own: if they are measured quantities, fit a \
+                 regression (softmax with `task` regression)"
+            ));
+        }
         warnings
     }
 
@@ -281,8 +288,32 @@ impl Survey {
     }
 }
 
+/// How many classes there are, if they are many and all of them numbers, not only whole ones.
+fn measured(classes: &[String]) -> Option<usize> {
+    const MANY: usize = 20;
+    let number = |name: &String| name.parse::<f64>().ok().filter(|v| v.is_finite());
+    let values: Vec<f64> = if classes.len() > MANY { classes.iter().map_while(number).collect() } else { Vec::new() };
+    (!values.is_empty() && values.len() == classes.len() && values.iter().any(|v| v.fract() != 0.0)).then_some(values.len())
+}
+
 /// At most five names, then how many more.
 pub(crate) fn preview(names: &[String]) -> String {
     let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > 5 { format!("{shown} and {} more", names.len() - 5) } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measured_classes_are_told_from_labels() {
+        let names = |n: usize, step: f64| (0..n).map(|i| (i as f64 * step).to_string()).collect::<Vec<_>>();
+        assert_eq!(measured(&names(60, 0.37)), Some(60));
+        assert_eq!(measured(&names(60, 1.0)), None, "whole numbers are names");
+        assert_eq!(measured(&names(10, 0.5)), None, "grades in halves are few");
+        let mut mixed = names(60, 0.37);
+        mixed.push("other".into());
+        assert_eq!(measured(&mixed), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! Hamiltonian Monte Carlo: the default sampler, for every prior and any number of classes.
 //!
 //! A sweep is one trajectory with the experts' labels summed out, on the product of the spheres of directions and the lines of everything
-//! else (geodesic, metric `sphere`), or in flat coordinates that know how columns hang together (`frame.rs`, metric `columns`);
+//! else (geodesic, metric `sphere`), or in flat coordinates preconditioned by the covariance of columns (`frame.rs`, metric `columns`);
 //! then experts and gates move alone, which those that few rows ask need (`alone.rs`, with `mixes.rs` on the side of the rows); then
 //! attempts to exchange neighbours in the order that the priors see (and signs, where a sphere is two points), then the hyperparameters.
 //! Each leapfrog step asks the rows once, in flat coordinates for a gradient in single precision, which is all that a trajectory needs on its

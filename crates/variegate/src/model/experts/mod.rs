@@ -1,4 +1,4 @@
-//! Diversified mixtures of experts: a softmax gate over linear classifiers whose directions keep apart.
+//! Diversified mixtures of experts: a softmax gate over linear classifiers whose directions are kept diverse by their prior.
 //!
 //! z ~ Cat(softmax_k(η_k·x + c_k)); given z = k, y ~ Cat(softmax(V(Θ_k x + b_k))). The weights of an expert (and of a gate) are a
 //! length times a direction; lengths are Gamma, and directions are coupled by a mutual angular chain or a determinant, so that no two
@@ -49,7 +49,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::softmax::Softmax;
-use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, in_use, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::Result;
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
@@ -81,11 +81,11 @@ impl Family for Experts {
     }
 
     fn title(&self) -> &'static str {
-        "Mixtures of experts that keep apart, by exact draws or variational Bayes"
+        "Mixtures of diverse experts (repulsive priors), by exact draws or variational Bayes"
     }
 
     fn about(&self) -> &'static str {
-        "Two classes or more, split softly among linear experts whose directions keep apart, so that few of them go far and rare patterns can \
+        "Two classes or more, split softly among linear experts whose directions repel each other, so that few of them go far and rare patterns can \
          have an expert of their own. The prior is a chain of directions (mutual-angular), a determinant, or independent Gaussians; the \
          posterior is drawn from exactly, bounded, or maximised. Angles depend on the scale of columns: they are scaled first unless told \
          otherwise. Prior gaussian with inference vb is the family softmax with a given number of experts, and is fitted as such."
@@ -164,6 +164,11 @@ impl Model for ExpertsModel {
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
         let request = resolve("simulate experts", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn simulate_more(&self, rows: usize, request: &Map<String, Value>, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate experts", request)?;
+        simulate::simulate_more(&self.settings, rows, &request, truth, seed)
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {

@@ -41,7 +41,7 @@ pub(super) enum Way {
         chain: u32,
         /// Its objective.
         objective: f64,
-        /// Whether it arrived.
+        /// Whether it converged.
         converged: bool,
         /// How many there were.
         ascents: usize,

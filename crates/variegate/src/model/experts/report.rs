@@ -232,8 +232,8 @@ impl ExpertsPosterior {
         let mut notes = self.idle_note();
         notes.extend_from_slice(&self.notes);
         notes.push(match converged {
-            true => format!("The best of {ascents} ascent(s) arrived."),
-            false => "The best ascent did not arrive: raise `max_iter`, or take a larger `tol`.".into(),
+            true => format!("The best of {ascents} restarts converged."),
+            false => "The best restart did not converge: raise `max_iter`, or take a larger `tol`.".into(),
         });
         let tables = std::iter::once(table).chain(self.shares_table()).chain(self.weight_tables()).collect();
         Summary { facts, tables, converged, notes }

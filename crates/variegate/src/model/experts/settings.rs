@@ -81,7 +81,7 @@ words! {
         /// `Columns` for 30 inputs or more and a hundred times as many rows, else `Sphere`: near the origin flat coordinates bend, which many
         /// dimensions keep away from, and the columns matter the more the more rows there are.
         Auto = "auto",
-        /// Flat ones that know how columns hang together.
+        /// Flat ones, preconditioned by the covariance of columns.
         Columns = "columns",
         /// Along great circles of the spheres of directions.
         Sphere = "sphere",
@@ -106,13 +106,13 @@ settings! {
     pub struct Settings {
         /// Number of experts behind the gate.
         experts: u32 = 5, in whole(1, 10_000), read by Simulate, Check;
-        /// What keeps experts apart: a chain of directions (type II or I) or a determinant; gaussian does not.
+        /// Repulsive prior of the directions: mutual angular (type II or I) or determinantal; gaussian has no repulsion.
         prior: Prior = Prior::MutualAngular, in word(Prior::WORDS), read by Simulate, Check;
         /// Exact draws (hmc is the fastest), variational Bayes, posterior regularisation, or penalised maximum likelihood.
         inference: Inference = Inference::Hmc, in word(Inference::WORDS), read by Check;
-        /// Concentration of the experts' directions, how strongly they keep apart; nothing is half their dimension, 0 lets them be.
+        /// Concentration of the experts' directions, how strongly they repel each other; nothing is half their dimension, 0 is no repulsion.
         kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate, Check;
-        /// Concentration of the gates' directions, how strongly they keep apart; nothing is half their dimension, 0 lets them be.
+        /// Concentration of the gates' directions, how strongly they repel each other; nothing is half their dimension, 0 is no repulsion.
         gate_kappa: Option<f64> = None, in not_negative_or_nothing(MOST_KAPPA), read by Simulate, Check;
         /// Shape of the Gamma prior of the lengths of experts' weights.
         alpha1: f64 = 2.0, in positive(), read by Simulate, Check;
@@ -150,7 +150,7 @@ settings! {
         max_steps: Option<u32> = None, in whole_or_nothing(1, 10_000), read by Check;
         /// Inference hmc: acceptance the step size aims at.
         target_accept: f64 = 0.8, in number(0.0, 0.999), read by Check;
-        /// Inference hmc: trajectories in coordinates that know how columns hang together, or along great circles; auto goes by size.
+        /// Inference hmc: trajectories preconditioned by the covariance of columns (columns), or along great circles (sphere); auto goes by size.
         metric: Metric = Metric::Auto, in word(Metric::WORDS), read by Check;
         /// Inference gibbs: updates of each expert within a sweep.
         inner: u32 = 3, in whole(1, 1000), read by Check;

@@ -10,7 +10,7 @@ use crate::check::Generative;
 use crate::check::generative::{draw_until, normal_features};
 use crate::data::{Classes, Dataset, Matrix, Target};
 use crate::linalg::dot;
-use crate::model::Simulation;
+use crate::model::{Simulation, Truth};
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::{Error, Result, settings};
 
@@ -82,12 +82,16 @@ impl Mixture {
 
     /// Experts and classes of the rows.
     fn outcomes(&self, point: &[f64], x: &Matrix<'_>, rng: &mut Philox) -> Outcomes {
-        let weights = self.weights(point);
+        self.outcomes_of(&self.weights(point), x, rng)
+    }
+
+    /// The same of weights as rows multiply them.
+    fn outcomes_of(&self, weights: &[f64], x: &Matrix<'_>, rng: &mut Philox) -> Outcomes {
         let (mut experts, mut codes) = (Vec::with_capacity(x.rows()), Vec::with_capacity(x.rows()));
         let mut row = vec![1.0; self.shape.dim()];
         for x in x.to_dense().chunks_exact(x.cols()) {
             row[..x.len()].copy_from_slice(x);
-            let (expert, class) = outcome(&self.shape, &weights, &row, rng);
+            let (expert, class) = outcome(&self.shape, weights, &row, rng);
             experts.push(expert);
             codes.push(class);
         }
@@ -136,7 +140,24 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     let Some(((point, outcomes), true)) = draw_until(stream, 1..=TRIES, draw, all)? else {
         return Err(Error::Unfit(format!("{TRIES} draws from the prior left a class without rows: ask for more rows or fewer classes")));
     };
-    let weights = model.weights(&point);
+    Ok(told(&model, &model.weights(&point), x, outcomes))
+}
+
+pub(super) fn simulate_more(settings: &Settings, rows: usize, request: &Request, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+    let columns = request.columns;
+    let model = Mixture::new(settings, columns, request.classes);
+    let (dim, gates, experts) = (model.shape.dim(), model.shape.gates(), model.shape.experts);
+    let units = (model.shape.vectors() - gates) / experts;
+    let mut weights = truth.table("gates", gates, dim)?;
+    weights.extend(truth.tables("experts", experts, units, dim)?);
+    let stream = Truth::stream(seed);
+    let x = normal_features(rows, columns, &mut stream.item(0).rng());
+    let outcomes = model.outcomes_of(&weights, &x, &mut stream.item(1).rng());
+    Ok(told(&model, &weights, x, outcomes))
+}
+
+fn told(model: &Mixture, weights: &[f64], x: Matrix<'static>, outcomes: Outcomes) -> Simulation {
+    let columns = x.cols();
     let vectors: Vec<&[f64]> = weights.chunks_exact(model.shape.dim()).collect();
     let (gates, of_experts) = vectors.split_at(model.shape.gates());
     let units = of_experts.len() / model.shape.experts;
@@ -147,5 +168,5 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     ]);
     let mut data = model.dataset(x, outcomes.codes);
     data.columns = (1..=columns).map(|j| format!("x{j}")).collect();
-    Ok(Simulation { data, truth })
+    Simulation { data, truth }
 }

@@ -169,10 +169,8 @@ impl<L: Likelihood> Visited<'_, L> {
         let ratio = Ratio::new(&prior, &q);
         let constant = self.likelihood.ln_constant(self.row);
         let chance: Vec<f64> = q.ln_odds.iter().map(|&l| (OFTEN * sigmoid(l)).max(RARELY)).collect();
-        let path: Vec<(f64, Law)> = (1..=temperatures)
-            .map(|at| (at as f64 / temperatures as f64).powi(BEND))
-            .map(|t| (t, q.between(&prior, t)))
-            .collect();
+        let path: Vec<(f64, Law)> =
+            (1..=temperatures).map(|at| (at as f64 / temperatures as f64).powi(BEND)).map(|t| (t, q.between(&prior, t))).collect();
         let mut entries: Vec<Entry> = Vec::new();
         let one = |run: usize| {
             let mut rng = stage.rng(1 + run as u64);
@@ -307,7 +305,8 @@ mod tests {
             let det = p * r - q * q;
             (-0.5 * (r * x * x - 2.0 * q * x * y + p * y * y) / det).exp() / (std::f64::consts::TAU * det.sqrt())
         };
-        let exact = 0.4 * 0.7 * density(0.0, 0.0) + 0.6 * 0.7 * density(1.0, 0.0) + 0.4 * 0.3 * density(0.0, 1.0) + 0.18 * density(1.0, 1.0);
+        let exact =
+            0.4 * 0.7 * density(0.0, 0.0) + 0.6 * 0.7 * density(1.0, 0.0) + 0.4 * 0.3 * density(0.0, 1.0) + 0.18 * density(1.0, 1.0);
         unbiased(&likelihood, &stage, &[x, f64::NAN, y], exact.ln(), 4);
         let nothing = Matrix::dense(1, 3, vec![f64::NAN; 3]);
         assert_eq!(stage.anneal(&likelihood, nothing.view(), &[0], 4, 2).unwrap(), [[0.0, 0.0]]);

@@ -118,7 +118,7 @@ impl<L: Likelihood> Checkable for Subject<L> {
         }
         state.atoms.ids = (0..state.atoms.len() as u64).collect();
         state.visited = None;
-        Ok(Unknowns { state, rows })
+        Ok(Unknowns { state, rows, chances: Vec::new() })
     }
 
     fn names(&self) -> Vec<String> {

@@ -21,6 +21,8 @@ pub struct Unknowns<S> {
     pub state: State<S>,
     /// Atoms and weights of every row.
     pub rows: Vec<Vec<(u64, f64)>>,
+    /// Chance of each source to use each atom, one atom after the other, where it was drawn: sweeps do without.
+    pub chances: Vec<f64>,
 }
 
 impl<L> Sampler<L> {
@@ -55,8 +57,8 @@ impl<L: Likelihood> Generative for Sampler<L> {
             self.rows.iter().map(|_| known_or(self.concentration, self.concentration_prior, rng)).collect::<Result<_>>()?;
         let scales = self.likelihood.prior_scales(rng)?;
         let sources = self.sources();
-        // weight, and the rows that use it
-        let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
+        // weight, chances, and the rows that use it
+        let mut found: Vec<(f64, Vec<f64>, Vec<usize>)> = Vec::new();
         let mut b = 1.0f64;
         loop {
             b *= open01(rng).powf(1.0 / mass);
@@ -69,21 +71,24 @@ impl<L: Likelihood> Generative for Sampler<L> {
             }
             let users: Vec<usize> = (0..sources.len()).filter(|&i| open01(rng) < chances[sources[i] as usize]).collect();
             if !users.is_empty() {
-                found.push((b, users));
+                found.push((b, chances, users));
             }
         }
         found.shuffle(rng);
         let mut atoms = Atoms::default();
         let mut rows = vec![Vec::new(); sources.len()];
-        for (id, (b, users)) in found.into_iter().enumerate() {
+        let mut kept = Vec::new();
+        for (id, (b, chances, users)) in found.into_iter().enumerate() {
             let mut uses = vec![0; self.rows.len()];
             for &i in &users {
                 uses[sources[i] as usize] += 1;
                 rows[i].push((id as u64, self.likelihood.prior_weight(&scales, sources[i] as usize, rng)?));
             }
             atoms.push(id as u64, &self.likelihood.prior_atom(&scales, rng)?, b, &uses);
+            kept.extend(chances);
         }
-        Ok(Unknowns { state: State { atoms, concentration, mass, scales, factors: Vec::new(), visited: None }, rows })
+        let state = State { atoms, concentration, mass, scales, factors: Vec::new(), visited: None };
+        Ok(Unknowns { state, rows, chances: kept })
     }
 
     fn data(&self, unknowns: &Unknowns<L::Scales>, _: &(), rng: &mut Philox) -> Result<Dataset<'static>> {

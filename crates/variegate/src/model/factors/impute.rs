@@ -45,7 +45,8 @@ impl FactorsPosterior {
         for (_, stage) in &stages {
             let start = |rows: usize| Moments { first: vec![0.0; rows * width], second: vec![0.0; rows * width] };
             let parts = self.panels(data, &sources, start, |out, x, sources| stage.impute(likelihood, x, sources, out))?;
-            let add = |sum: &mut [f64], of: fn(&Moments) -> &Vec<f64>| sum.iter_mut().zip(parts.iter().flat_map(of)).for_each(|(s, v)| *s += v);
+            let add =
+                |sum: &mut [f64], of: fn(&Moments) -> &Vec<f64>| sum.iter_mut().zip(parts.iter().flat_map(of)).for_each(|(s, v)| *s += v);
             add(&mut sums.first, |m| &m.first);
             add(&mut sums.second, |m| &m.second);
         }
@@ -79,8 +80,7 @@ mod tests {
             let det = c(0, 0) * c(2, 2) - c(0, 2) * c(0, 2);
             let (u, v) = ((c(2, 2) * x - c(0, 2) * y) / det, (c(0, 0) * y - c(0, 2) * x) / det);
             let mean = c(1, 0) * u + c(1, 2) * v;
-            let explained =
-                (c(2, 2) * c(1, 0) * c(1, 0) - 2.0 * c(0, 2) * c(1, 0) * c(1, 2) + c(0, 0) * c(1, 2) * c(1, 2)) / det;
+            let explained = (c(2, 2) * c(1, 0) * c(1, 0) - 2.0 * c(0, 2) * c(1, 0) * c(1, 2) + c(0, 0) * c(1, 2) * c(1, 2)) / det;
             let weight = p * (-0.5 * (x * u + y * v)).exp() / det.sqrt();
             total += weight;
             first += weight * mean;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, resolve};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::preview;
@@ -157,6 +157,11 @@ impl Model for LogisticModel {
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
         let request = resolve("simulate logistic", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn simulate_more(&self, rows: usize, request: &Map<String, Value>, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate logistic", request)?;
+        simulate::simulate_more(&self.settings, rows, &request, truth, seed)
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {

@@ -8,7 +8,7 @@ use crate::check::Generative;
 use crate::check::generative::{draw_until, normal_features};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
-use crate::model::Simulation;
+use crate::model::{Simulation, Truth};
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::special::sigmoid;
 use crate::{Error, Result, settings};
@@ -69,4 +69,16 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     let (coefficients, intercept) = parts(&weights, columns);
     let truth = Map::from_iter([("coefficients".to_string(), json!(coefficients)), ("intercept".to_string(), json!(intercept))]);
     Ok(Simulation { data, truth })
+}
+
+pub(super) fn simulate_more(settings: &Settings, rows: usize, request: &Request, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+    let columns = request.columns;
+    let mut weights = truth.numbers("coefficients", columns)?;
+    weights.push(truth.number("intercept")?);
+    let model = settings.program(Design::identity(columns, settings.fit_intercept));
+    let stream = Truth::stream(seed);
+    let x = normal_features(rows, columns, &mut stream.item(0).rng());
+    let mut data = model.data(&weights, &x, &mut stream.item(1).rng())?;
+    data.columns = (0..columns).map(|j| format!("x{}", j + 1)).collect();
+    Ok(Simulation { data, truth: truth.told() })
 }

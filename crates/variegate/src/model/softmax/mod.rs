@@ -68,7 +68,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::{Declared, Family, Fit, Model, Setting, Simulation, as_map, in_use, resolve, resolve_from};
+use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve, resolve_from};
 use crate::answer::Posterior;
 use crate::answer::{Fact, Figure};
 use crate::check::{CheckReport, Effort, Progress};
@@ -262,6 +262,11 @@ impl Model for SoftmaxModel {
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
         let request = resolve("simulate softmax", request)?;
         simulate::simulate(&self.settings, rows, &request, seed)
+    }
+
+    fn simulate_more(&self, rows: usize, request: &Map<String, Value>, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+        let request = resolve("simulate softmax", request)?;
+        simulate::simulate_more(&self.settings, rows, &request, truth, seed)
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {

@@ -13,6 +13,7 @@ use crate::answer::{Chosen, ColumnKind, Dim, Fact, Figure, NamedArray, Summary, 
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
 use crate::model::experts::shares;
+use crate::special::unit_of;
 
 /// z of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_6;
@@ -62,9 +63,12 @@ impl SoftmaxPosterior {
     fn contrast(&self, layout: &Layout, node: usize, direction: &[f64], weight: &[f64]) -> (f64, f64) {
         let (l, q) = (&layout.nodes[node], &self.nodes[node]);
         let dim = direction.len();
+        // a column of extreme scale has a direction whose square no double can hold
+        let unit = unit_of(direction.iter().copied());
+        let direction: &[f64] = &direction.iter().map(|v| v / unit).collect::<Vec<_>>();
         let mut units = vec![0.0; l.units];
         l.units_of(weight, &mut units);
-        let mean = q.mean.chunks_exact(dim).zip(&units).map(|(w, a)| a * dot(w, direction)).sum();
+        let mean = unit * q.mean.chunks_exact(dim).zip(&units).map(|(w, a)| a * dot(w, direction)).sum::<f64>();
         let Some(forms) = self.unit_forms.get(node) else { return (mean, 0.0) };
         // all directions but the intercept's have one entry: reading whole forms would cost O(D²) a coefficient
         let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
@@ -107,7 +111,7 @@ impl SoftmaxPosterior {
                 _ => variance += a * a * form(c),
             }
         }
-        (mean, variance.max(0.0).sqrt())
+        (mean, unit * variance.max(0.0).sqrt())
     }
 
     /// Directions in the design space whose coordinates are the user's coefficients, the intercept last.
@@ -137,7 +141,9 @@ impl SoftmaxPosterior {
         let (dim, q) = (layout.dim, at % layout.outputs);
         let scale = self.schema.y_scale[q];
         let base = if intercept { self.schema.y_mean[q] } else { 0.0 };
-        let mean = base + scale * dot(&self.view.mean[(layout.units + at) * dim..][..dim], direction);
+        let unit = unit_of(direction.iter().copied());
+        let direction: &[f64] = &direction.iter().map(|v| v / unit).collect::<Vec<_>>();
+        let mean = base + scale * unit * dot(&self.view.mean[(layout.units + at) * dim..][..dim], direction);
         let leaf = at / layout.outputs;
         let form = &self.view.forms[layout.leaf_matrix(leaf)];
         let used: Vec<usize> = (0..dim).filter(|&i| direction[i] != 0.0).collect();
@@ -146,7 +152,7 @@ impl SoftmaxPosterior {
         let (shape, rates) = &self.noise[leaf];
         // Student's t with twice the shape degrees of freedom
         let heavy = if *shape > 1.0 { shape / (shape - 1.0) } else { f64::INFINITY };
-        (mean, scale * (spread.max(0.0) * rates[q] / shape * heavy).sqrt())
+        (mean, scale * unit * (spread.max(0.0) * rates[q] / shape * heavy).sqrt())
     }
 
     fn slope_name(&self, layout: &Layout, at: usize) -> String {
@@ -386,10 +392,10 @@ impl SoftmaxPosterior {
     }
 }
 
-/// `a`, `b.1`, `b.2`.
+/// `a`, `b/1`, `b/2`: a point would make a number of the class -1.
 fn subclass_names(classes: &[String], sizes: &[usize]) -> Vec<String> {
     let name = |(class, size): (&String, &usize)| -> Vec<String> {
-        if *size == 1 { vec![class.clone()] } else { (1..=*size).map(|k| format!("{class}.{k}")).collect() }
+        if *size == 1 { vec![class.clone()] } else { (1..=*size).map(|k| format!("{class}/{k}")).collect() }
     };
     classes.iter().zip(sizes).flat_map(name).collect()
 }

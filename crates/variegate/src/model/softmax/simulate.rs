@@ -14,7 +14,7 @@ use crate::check::Generative;
 use crate::check::generative::{draw_until, normal_features};
 use crate::data::{Classes, Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
-use crate::model::Simulation;
+use crate::model::{Simulation, Truth as Told};
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::{Error, Result, settings};
 
@@ -180,7 +180,7 @@ fn structure_of(settings: &Settings, outcome: Emission) -> Result<Structure> {
 
 pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed: u64) -> Result<Simulation> {
     let (columns, classes) = (request.columns, request.classes);
-    let outcome = if settings.task == Task::Regression { Emission::Real(1) } else { Emission::Classes(classes) };
+    let outcome = outcome_of(settings, request);
     let structure = structure_of(settings, outcome)?;
     let model = Joint::of(settings, &structure, outcome, &Design::identity(columns, true));
     let stream = Stream::new(seed, 0, Purpose::Simulate);
@@ -200,6 +200,23 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     };
     data.columns = (0..columns).map(|j| format!("x{}", j + 1)).collect();
     Ok(Simulation { data, truth: told(&model.layout, &truth, &structure, columns) })
+}
+
+pub(super) fn simulate_more(settings: &Settings, rows: usize, request: &Request, told: &Told<'_>, seed: u64) -> Result<Simulation> {
+    let columns = request.columns;
+    let outcome = outcome_of(settings, request);
+    let structure = structure_of(settings, outcome)?;
+    let model = Joint::of(settings, &structure, outcome, &Design::identity(columns, true));
+    let truth = untold(&model.layout, told, &structure, columns)?;
+    let stream = Told::stream(seed);
+    let x = normal_features(rows, columns, &mut stream.item(0).rng());
+    let mut data = model.data(&truth, &x, &mut stream.item(1).rng())?;
+    data.columns = (0..columns).map(|j| format!("x{}", j + 1)).collect();
+    Ok(Simulation { data, truth: told.told() })
+}
+
+fn outcome_of(settings: &Settings, request: &Request) -> Emission {
+    if settings.task == Task::Regression { Emission::Real(1) } else { Emission::Classes(request.classes) }
 }
 
 /// The truth as it is written down: weights and intercepts of the children of each node, slopes and noise of experts.
@@ -231,4 +248,29 @@ fn told(layout: &Layout, truth: &Truth, structure: &Structure, columns: usize) -
         out.insert("experts".into(), json!({ "slopes": slopes, "intercepts": intercepts, "noise": noise }));
     }
     out
+}
+
+/// The other way: what rows are drawn from. Precisions of weights are not told, and rows do not need them.
+fn untold(layout: &Layout, told: &Told<'_>, structure: &Structure, columns: usize) -> Result<Truth> {
+    let dim = columns + 1;
+    told.same("structure", &structure.describe())?;
+    let joined = |from: &Told<'_>, weights: &str, count: usize| -> Result<Vec<f64>> {
+        let (weights, intercepts) = (from.table(weights, count, columns)?, from.numbers("intercepts", count)?);
+        Ok(weights.chunks_exact(columns).zip(intercepts).flat_map(|(w, b)| w.iter().copied().chain([b])).collect())
+    };
+    let plain = layout.nodes.len() == 1 && structure.is_concave();
+    let nodes = if plain { Vec::new() } else { told.parts("nodes", layout.nodes.len())? };
+    let mut vectors = Vec::new();
+    for (number, node) in layout.nodes.iter().enumerate() {
+        let children = joined(nodes.get(number).unwrap_or(told), "weights", node.width())?;
+        vectors.extend(node.unit_weights(&children, dim));
+    }
+    let leaves = layout.gaussians() * layout.outputs;
+    let mut noise = Vec::new();
+    if leaves > 0 {
+        let experts = told.part("experts")?;
+        vectors.extend(joined(&experts, "slopes", leaves)?);
+        noise = experts.numbers("noise", leaves)?.iter().map(|sd| (sd * sd).recip()).collect();
+    }
+    Ok(Truth { vectors, alpha: Vec::new(), noise, slope: Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! Flat coordinates in which directions can be told how columns hang together.
+//! Flat coordinates in which directions are preconditioned by the covariance of columns.
 //!
 //! A sphere has one scale in all directions, but rows bend the posterior far more along some combinations of columns than along others. A unit
 //! vector a in P dimensions with a density p(a) is y/|y| for y with density p(y/|y|) e^{−|y|²/2}: |y| is independent of all else and

@@ -106,7 +106,7 @@ pub(super) struct State {
     pub elbo: f64,
     /// Share of the rows that each expert has.
     pub shares: Vec<f64>,
-    /// Whether the ascent has arrived.
+    /// Whether the ascent has converged.
     pub converged: bool,
     /// Sweeps in a row that gained less than the tolerance.
     still: u32,
