@@ -78,3 +78,11 @@ def test_missing_entries_of_a_factor_model_are_answered_by_its_own_setting(frame
     with pytest.raises(ValueError, match=r"row 3 .*`height` is missing") as raised:
         vg.SharedFactorModel(**short).fit(frame.abs().round())
     assert "missing=True" not in str(raised.value)
+
+
+def test_errors_of_the_model_name_the_columns_of_a_frame(frame):
+    counts = frame.abs().round()
+    model = vg.SharedFactorModel(n_chains=1, n_warmup=2, n_draws=4, random_state=1).fit(counts)
+    counts.iloc[5, 2] = -3.0
+    with pytest.raises(ValueError, match=r"row 6, column `weight`"):
+        model.transform(counts)

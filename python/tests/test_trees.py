@@ -87,7 +87,7 @@ def test_numbers_of_subclasses_in_any_form(two_parts, subclasses):
     X, y = two_parts
     model = MultimodalSoftmaxClassifier(subclasses=subclasses, **FEW).fit(X, y)
     assert model.structure_ == "[1,2]"
-    assert model.component_names_ == ["0", "1.1", "1.2"]
+    assert model.component_names_ == ["0", "1/1", "1/2"]
 
 
 def test_one_number_is_for_all_classes_and_for_experts(two_parts):

@@ -218,7 +218,8 @@ class FamilyEstimator(BaseEstimator):
             if note.startswith("Warning: "):
                 warnings.warn(note.removeprefix("Warning: "), UserWarning, stacklevel=outside())
         if not summary.converged:
-            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=outside())
+            rest = [note for note in summary.notes if not note.startswith("Warning: ")]
+            warnings.warn(" ".join(rest), ConvergenceWarning, stacklevel=outside())
         return self
 
     def _open(self, model, types):

@@ -372,7 +372,8 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         std : ndarray of shape (n_samples, n_features)
             Standard deviations of what was filled in, and 0 elsewhere. With `return_std` alone.
         """
-        filled, deviation = self._model.impute(*self._asked(X, sources))
+        rows, given = self._asked(X, sources)
+        filled, deviation = self._model.impute(rows, given)
         return (filled, deviation) if return_std else filled
 
     def complete(self, X, sources=None, exposure=0.5):

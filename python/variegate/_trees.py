@@ -18,14 +18,14 @@ def is_transformer(value):
 class ComponentEstimator(FamilyEstimator):
     """An estimator with hidden components: input maps, components, selection."""
 
-    def _fit_elsewhere(self, rows, class_weight=None):
+    def _fit_elsewhere(self, rows, class_weight=None, feature_names=None):
         vars(self).pop("input_map_", None)
         if is_transformer(self.input_map):
             raise ValueError(
                 "`input_map` is a transformer, which is fitted to all rows in one place: with an `engine`, transform "
                 "the rows before the fit"
             )
-        return super()._fit_elsewhere(rows, class_weight)
+        return super()._fit_elsewhere(rows, class_weight, feature_names)
 
     def _map(self, X, y):
         columns = list(getattr(self, "feature_names_in_", []))

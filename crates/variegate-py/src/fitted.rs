@@ -50,6 +50,14 @@ impl FittedModel {
         let FitResult { posterior, traces, seed, warnings } = result;
         Self { posterior, traces, seed, warnings, summary: OnceLock::new() }
     }
+
+    /// Rows under the names of the columns of the fit, so that an error names the column as its user does.
+    fn named<'a>(&self, mut data: Dataset<'a>) -> Dataset<'a> {
+        if data.x.cols() == self.posterior.columns().len() {
+            data.columns = self.posterior.columns().to_vec();
+        }
+        data
+    }
 }
 
 #[pymethods]
@@ -95,7 +103,7 @@ impl FittedModel {
         draws: Option<&str>,
         level: Option<f64>,
     ) -> PyResult<Predicted<'py>> {
-        let data = Dataset::new(x.matrix()?);
+        let data = self.named(Dataset::new(x.matrix()?));
         let (rows, classes) = (data.rows(), self.posterior.classes().len());
         let how = Predict { method, draws: predict_draws(draws)?, level };
         let found = py.detach(|| self.posterior.predict_with(&data, &how)).map_err(raise)?;
@@ -115,7 +123,7 @@ impl FittedModel {
         x: Features<'_>,
         y: Outcomes<'_>,
     ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Vec<usize>)> {
-        let data = with_target(x.matrix()?, Some(y))?;
+        let data = self.named(with_target(x.matrix()?, Some(y))?);
         let found = py.detach(|| self.posterior.row_likelihoods(&data)).map_err(raise)?;
         let draws = found.lengths.iter().sum();
         Ok((array(py, &[draws, data.rows()], found.ln)?, found.lengths))
@@ -139,7 +147,7 @@ impl FittedModel {
         y: Option<Outcomes<'_>>,
         draws: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let data = with_target(x.matrix()?, y)?;
+        let data = self.named(with_target(x.matrix()?, y)?);
         let shape = [data.rows(), self.posterior.outputs()];
         let how = Predict { method, draws: predict_draws(draws)?, level: None };
         let found = py.detach(|| self.posterior.predict_real_with(&data, &levels, &how)).map_err(raise)?;
@@ -163,7 +171,7 @@ impl FittedModel {
         x: Features<'_>,
         y: Option<Outcomes<'_>>,
     ) -> PyResult<(Vec<String>, Bound<'py, PyArrayDyn<f64>>)> {
-        let data = with_target(x.matrix()?, y)?;
+        let data = self.named(with_target(x.matrix()?, y)?);
         let found = py.detach(|| self.posterior.responsibilities(&data)).map_err(raise)?;
         let shape = [data.rows(), found.names.len()];
         Ok((found.names, array(py, &shape, found.share)?))
@@ -171,7 +179,7 @@ impl FittedModel {
 
     /// Probability that two rows come from the same hidden component, for all pairs of rows.
     fn together<'py>(&self, py: Python<'py>, x: Features<'_>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let data = Dataset::new(x.matrix()?);
+        let data = self.named(Dataset::new(x.matrix()?));
         let found = py.detach(|| self.posterior.together(&data)).map_err(raise)?;
         array(py, &[data.rows(), data.rows()], found)
     }
@@ -190,7 +198,7 @@ impl FittedModel {
         x: Features<'_>,
         sources: Option<Sources<'_>>,
     ) -> PyResult<(Vec<String>, Bound<'py, PyArrayDyn<f64>>)> {
-        let data = with_sources(&x, sources)?;
+        let data = self.named(with_sources(&x, sources)?);
         let found = py.detach(|| self.posterior.transform(&data)).map_err(raise)?;
         let shape = [data.rows(), found.names.len()];
         Ok((found.names, array(py, &shape, found.values)?))
@@ -207,7 +215,7 @@ impl FittedModel {
         runs: usize,
         draws: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let data = with_sources(&x, sources)?;
+        let data = self.named(with_sources(&x, sources)?);
         let effort = HeldOutEffort { temperatures, runs, draws };
         let found = py.detach(|| effort.check().and_then(|()| self.posterior.held_out(&data, &effort))).map_err(raise)?;
         let out = PyDict::new(py);
@@ -226,7 +234,7 @@ impl FittedModel {
         x: Features<'_>,
         sources: Option<Sources<'_>>,
     ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
-        let data = with_sources(&x, sources)?;
+        let data = self.named(with_sources(&x, sources)?);
         let found = py.detach(|| self.posterior.impute(&data)).map_err(raise)?;
         let shape = [data.rows(), data.x.cols()];
         Ok((array(py, &shape, found.values)?, array(py, &shape, found.deviation)?))
@@ -241,7 +249,7 @@ impl FittedModel {
         exposure: f64,
         sources: Option<Sources<'_>>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let data = with_sources(&x, sources)?;
+        let data = self.named(with_sources(&x, sources)?);
         let found = py.detach(|| self.posterior.complete(&data, exposure)).map_err(raise)?;
         array(py, &[data.rows(), data.x.cols()], found)
     }
@@ -255,7 +263,7 @@ impl FittedModel {
         seed: u64,
         sources: Option<Sources<'_>>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
-        let data = with_sources(&x, sources)?;
+        let data = self.named(with_sources(&x, sources)?);
         let found = py.detach(|| completion(self.posterior.as_ref(), &data, seed)).map_err(raise)?;
         Ok((PyArray1::from_vec(py, found.held), PyArray1::from_vec(py, found.ln_probability)))
     }
@@ -272,6 +280,7 @@ impl FittedModel {
         among_sources: Option<Sources<'_>>,
     ) -> PyResult<(Bound<'py, PyArrayDyn<i64>>, Bound<'py, PyArrayDyn<f64>>)> {
         let (queries, among) = (with_sources(&queries, query_sources)?, with_sources(&among, among_sources)?);
+        let (queries, among) = (self.named(queries), self.named(among));
         let most = most.min(among.rows());
         let found = py.detach(|| self.posterior.retrieve(&queries, &among, most)).map_err(raise)?;
         let shape = [queries.rows(), most];

@@ -11,9 +11,9 @@ use crate::exit::{Exit, Usage};
 use crate::{options, tables};
 
 const EXAMPLES: &str = "\
-The draws that are there stay as they are, and those that follow are the same, to the
-last bit, as if the run had been asked for all of them from the start. A run that was
-stopped goes on as well.
+The draws that are there stay as they are, and those that follow are the same,
+to the last bit, as if the run had been asked for all of them from the start. A
+run that was stopped goes on as well.
 
 Examples:
   variegate extend runs/a --draws 5000

@@ -15,12 +15,13 @@ use crate::{files, options, output, tables};
 
 const EXAMPLES: &str = "\
 Examples:
-  variegate fit factors assays.csv --likelihood gaussian --missing true --out runs/a
-  variegate impute runs/a assays.csv -o filled.csv
-  variegate impute runs/a assays.csv --entries -o imputed.csv
+  variegate fit factors a.csv --likelihood gaussian --missing true --out runs/a
+  variegate impute runs/a a.csv -o filled.csv
+  variegate impute runs/a a.csv --entries -o imputed.csv
 
-A missing entry is filled in by the mean of its posterior distribution; --entries
-writes these entries alone, one a line, each with its standard deviation.";
+A missing entry is filled in by the mean of its posterior distribution;
+--entries writes these entries alone, one a line, each with its standard
+deviation.";
 
 pub fn command() -> Command {
     let entries = "Write the imputed entries alone: row, column, mean and standard deviation";

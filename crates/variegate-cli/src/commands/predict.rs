@@ -33,12 +33,12 @@ the target, scores are told on standard error; --by adds a table of them, on
 standard output if the predictions go to a file.
 
 --interval 0.9 adds lower_CLASS and upper_CLASS: with posterior probability 0.9
-the probability of the class lies between them. For real outcomes lower and upper
-are where the outcome itself lies.
+the probability of the class lies between them. For real outcomes lower and
+upper are where the outcome itself lies.
 
-Probabilities are averaged over posterior draws: for each row over as many, evenly
-spaced, as bring their Monte Carlo error below 0.005; intervals and real outcomes
-take all. --predict-draws says how many instead.";
+Probabilities are averaged over posterior draws: for each row over as many,
+evenly spaced, as bring their Monte Carlo error below 0.005; intervals and real
+outcomes take all. --predict-draws says how many instead.";
 
 pub fn command() -> Command {
     let method = Arg::new("method").long("method").value_name("WORD").help(

@@ -146,7 +146,8 @@ mod tests {
         let bad = Summary { r_hat: 1.234, ess_bulk: 35.0, ..good() };
         let verdict = convergence([("a", &shaky), ("b", &good()), ("c", &bad)], 4);
         assert!(!verdict.converged);
-        assert_eq!(verdict.sentences.len(), 2);
+        assert_eq!(verdict.sentences.len(), 3);
+        assert!(verdict.sentences[2].contains("variegate extend"), "{verdict:?}");
         assert!(verdict.sentences[0].starts_with("R-hat is 1.234 for c and 1 more of 3 quantities"), "{verdict:?}");
         assert!(verdict.sentences[1].starts_with("Bulk ESS is 35 for c (it should be at least 400"), "{verdict:?}");
         assert!(verdict.sentences[1].contains("about 12 times"), "{verdict:?}");
