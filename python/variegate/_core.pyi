@@ -155,8 +155,8 @@ class FittedModel:
         x: _Features,
         sources: _Sources | None = None,
         *,
-        temperatures: int = 50,
-        runs: int = 20,
+        temperatures: int = 10,
+        runs: int = 4,
         draws: int = 20,
     ) -> _HeldOut: ...
     def impute(self, x: _Features, sources: _Sources | None = None) -> tuple[_Float, _Float]: ...

@@ -284,7 +284,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
             "annealed importance sampling"
         )
 
-    def held_out(self, X, sources=None, *, temperatures=50, runs=20, draws=20):
+    def held_out(self, X, sources=None, *, temperatures=10, runs=4, draws=20):
         """Log probability of rows that the fit has not seen, by annealed importance sampling.
 
         Parameters
@@ -293,9 +293,9 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
             Rows.
         sources : array-like of shape (n_samples,), default=None
             Where each row comes from.
-        temperatures : int, default=50
-            Temperatures between prior and posterior of a row.
-        runs : int, default=20
+        temperatures : int, default=10
+            Temperatures between where a row begins and its posterior.
+        runs : int, default=4
             Annealed runs of each row and draw.
         draws : int, default=20
             Draws of the posterior to average over, at most.

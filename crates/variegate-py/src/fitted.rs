@@ -205,7 +205,7 @@ impl FittedModel {
     }
 
     /// Log probability of held-out rows: `ln_probability`, `error` and `effective` of each, and `joint` of all together.
-    #[pyo3(signature = (x, sources=None, *, temperatures=50, runs=20, draws=20))]
+    #[pyo3(signature = (x, sources=None, *, temperatures=10, runs=4, draws=20))]
     fn held_out<'py>(
         &self,
         py: Python<'py>,

@@ -232,7 +232,7 @@ const SHORT: usize = 12;
 /// What the short table leaves out, and how to see it; nothing where it is all.
 fn left_out(found: &Summary, path: &str) -> String {
     let rows = found.rows().len().saturating_sub(SHORT);
-    let others = found.tables.iter().skip(1).filter(|t| !t.rows.is_empty()).map(|t| format!("the table of {}", t.name));
+    let others = found.tables.iter().filter(|t| !t.rows.is_empty()).skip(1).map(|t| format!("the table of {}", t.name));
     let more = (rows > 0).then(|| tables::count(rows, "more row", "more rows"));
     let all: Vec<String> = more.into_iter().chain(others).collect();
     if all.is_empty() { String::new() } else { format!("… and {}: variegate summary {path}\n", all.join(" and ")) }

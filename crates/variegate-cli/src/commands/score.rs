@@ -59,7 +59,7 @@ pub fn command() -> Command {
         .arg(files::sources())
         .args(files::format_arguments())
         .args([
-            number("temperatures", effort.temperatures, "Temperatures between prior and posterior of a row"),
+            number("temperatures", effort.temperatures, "Temperatures between where a row begins and its posterior"),
             number("runs", effort.runs, "Annealed runs of each row and draw"),
             number("draws", effort.draws, "Draws of the run to average over, at most"),
         ])

@@ -57,7 +57,7 @@ pub struct Coordinates {
 /// How much work goes into the probability of held-out rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldOutEffort {
-    /// Temperatures between prior and posterior of a row.
+    /// Temperatures between the distribution a row begins at and its posterior.
     pub temperatures: usize,
     /// Independent annealed runs of each row and draw.
     pub runs: usize,
@@ -67,7 +67,7 @@ pub struct HeldOutEffort {
 
 impl Default for HeldOutEffort {
     fn default() -> Self {
-        Self { temperatures: 50, runs: 20, draws: 20 }
+        Self { temperatures: 10, runs: 4, draws: 20 }
     }
 }
 

@@ -10,8 +10,8 @@ pub const R_HAT_LIMIT: f64 = 1.01;
 pub const ESS_PER_CHAIN: f64 = 100.0;
 
 /// How a fit is gone on with, whichever diagnostic asks for it.
-const MORE_DRAWS: &str = "To get more draws, go on with this fit: `variegate extend RUN --draws N`, or in Python `fit` again with a larger \
-                          `n_draws` and the same `out`.";
+const MORE_DRAWS: &str = "To get more draws, go on with this fit: `variegate extend RUN --draws N` in the shell; in Python fit again with a larger n_draws \
+                          and the same out.";
 
 /// Whether the chains can be trusted, and why not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

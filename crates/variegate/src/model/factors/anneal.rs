@@ -1,7 +1,7 @@
 //! The probability of a new row by annealed importance sampling.
 //!
-//! A few scans of the row tell which atoms it uses and how much. From them comes a distribution q of the row's atoms, each on its own:
-//! used with some odds, the weight from a gamma distribution. Every run draws atoms from q and takes them along the path
+//! A few scans of the row, tempered at first, tell which atoms it uses and how much. From them comes a distribution q of the row's atoms,
+//! each on its own: used with some odds, the weight from a gamma distribution. Every run draws atoms from q and takes them along the path
 //! q^{1−t} (prior × likelihood)^t, one scan at each t between 0 and 1. The mean of the exponentials of the log weights that it gathers on
 //! the way is the probability of the row, whatever q is; because q is already near the posterior, few temperatures do.
 //! Along the path an atom is used with other odds, and its weight has another gamma distribution: the scans are those of a fit.
@@ -9,6 +9,7 @@
 use rand::seq::SliceRandom;
 use rand_distr::Distribution;
 use rayon::prelude::*;
+use std::ops::Range;
 
 use super::likelihood::{Entry, Likelihood, Row, Tempering};
 use super::stage::Stage;
@@ -18,20 +19,28 @@ use crate::dist::Gamma;
 use crate::run::{Philox, open01};
 use crate::special::{ln_gamma, log1p_exp, sigmoid};
 
-/// Scans of a row that tell what it uses, and how many of them count.
-const PILOT: usize = 12;
-const HEARD: usize = 8;
+/// Scans of a row that warm up from the prior to the posterior, and those that then tell what it uses.
+const WARM: usize = 30;
+const HEARD: usize = 12;
+/// Runs that begin at the same distribution: others have their own, so that no mode of the row is the only one.
+const TOGETHER: usize = 2;
 /// What the prior counts for beside them, in scans.
 const PRIOR: f64 = 1.0;
-/// Log odds beyond this are as good as certain, and no path could leave them.
+/// Log odds of q beyond this are as good as certain, and no path could leave them; those of the prior beyond that change nothing, and are
+/// lost among the digits.
 const CERTAIN: f64 = 30.0;
+const BEYOND: f64 = 60.0;
 /// How often a scan asks about an atom at least, and how much more often than the row uses it otherwise.
 const RARELY: f64 = 0.1;
 const OFTEN: f64 = 10.0;
-/// Temperatures are (q/T) to this power.
+/// Temperatures are (q/T) to this power, and those of the warm-up to that.
 const BEND: i32 = 2;
+const WARM_BEND: i32 = 3;
 /// Rows that a thread takes at a time.
 const ROWS: usize = 8;
+
+/// Streams of random numbers of these scans follow this one; those of runs are below.
+const PILOTS: u64 = 1 << 32;
 
 /// Odds of each atom, and shape and rate of its weight where weights are part of the state.
 struct Law {
@@ -112,22 +121,23 @@ impl<L: Likelihood> Visited<'_, L> {
         Ok(())
     }
 
-    /// What a few scans under the prior tell of the row: where its paths begin. The row has been begun without atoms.
+    /// What a few scans tell of the row: where its paths begin. They start at the prior without atoms. The row has been begun.
     fn pilot(&self, prior: &Law, order: &mut Vec<u32>, scratch: &mut L::Scratch, rng: &mut Philox) -> Result<Law> {
         let count = prior.ln_odds.len();
         let chance: Vec<f64> = prior.ln_odds.iter().map(|&l| (OFTEN * sigmoid(l)).max(RARELY)).collect();
         // times used; sums of means of weights, of their squares and of variances
         let mut heard = vec![(0.0, 0.0, 0.0, 0.0); count];
         let mut entries = Vec::new();
-        for scan in 0..PILOT {
-            if scan > 0 {
-                self.likelihood.begin_again(self.view, self.row, &entries, 1.0, scratch);
-            }
+        for scan in 1..=WARM {
+            let power = (scan as f64 / WARM as f64).powi(WARM_BEND);
+            self.likelihood.begin_again(self.view, self.row, &entries, power, scratch);
+            self.scan(prior, &chance, order, scratch, rng)?;
+            self.likelihood.list(scratch, &mut entries);
+        }
+        for _ in 0..HEARD {
+            self.likelihood.begin_again(self.view, self.row, &entries, 1.0, scratch);
             self.scan(prior, &chance, order, scratch, rng)?;
             self.likelihood.finish(self.view, scratch, rng, &mut entries)?;
-            if scan < PILOT - HEARD {
-                continue;
-            }
             for (place, &(k, _)) in entries.iter().enumerate() {
                 let one = &mut heard[k as usize];
                 one.0 += 1.0;
@@ -162,17 +172,39 @@ impl<L: Likelihood> Visited<'_, L> {
     fn runs(&self, stage: &Stage<L>, temperatures: usize, runs: usize, scratch: &mut L::Scratch) -> Result<Vec<f64>> {
         let (source, count) = (self.row.source, stage.count);
         let weight = self.likelihood.weight_prior(&stage.scales, source).map_or(Vec::new(), |law| vec![law; count]);
-        let prior = Law { ln_odds: stage.ln_odds[source * count..][..count].to_vec(), weight };
+        let ln_odds = stage.ln_odds[source * count..][..count].iter().map(|l| l.clamp(-BEYOND, BEYOND)).collect();
+        let prior = Law { ln_odds, weight };
         let mut order = Vec::new();
         self.likelihood.begin(self.view, self.row, &[], Tempering::NONE, scratch);
-        let q = self.pilot(&prior, &mut order, scratch, &mut stage.rng(0))?;
-        let ratio = Ratio::new(&prior, &q);
         let constant = self.likelihood.ln_constant(self.row);
+        let mut weights = Vec::with_capacity(runs);
+        for first in (0..runs).step_by(TOGETHER) {
+            let q = self.pilot(&prior, &mut order, scratch, &mut stage.rng(PILOTS + first as u64))?;
+            let some = first..runs.min(first + TOGETHER);
+            self.runs_from(&q, &prior, constant, temperatures, some, stage, &mut order, scratch, &mut weights)?;
+        }
+        Ok(weights)
+    }
+
+    /// Adds the log weights of the runs of these numbers, which begin at `q`.
+    fn runs_from(
+        &self,
+        q: &Law,
+        prior: &Law,
+        constant: f64,
+        temperatures: usize,
+        runs: Range<usize>,
+        stage: &Stage<L>,
+        order: &mut Vec<u32>,
+        scratch: &mut L::Scratch,
+        weights: &mut Vec<f64>,
+    ) -> Result<()> {
+        let ratio = Ratio::new(prior, q);
         let chance: Vec<f64> = q.ln_odds.iter().map(|&l| (OFTEN * sigmoid(l)).max(RARELY)).collect();
         let path: Vec<(f64, Law)> =
-            (1..=temperatures).map(|at| (at as f64 / temperatures as f64).powi(BEND)).map(|t| (t, q.between(&prior, t))).collect();
+            (1..=temperatures).map(|at| (at as f64 / temperatures as f64).powi(BEND)).map(|t| (t, q.between(prior, t))).collect();
         let mut entries: Vec<Entry> = Vec::new();
-        let one = |run: usize| {
+        for run in runs {
             let mut rng = stage.rng(1 + run as u64);
             entries.clear();
             for (k, &l) in q.ln_odds.iter().enumerate() {
@@ -190,13 +222,13 @@ impl<L: Likelihood> Visited<'_, L> {
                 weight += (t - before) * (self.likelihood.ln_row(self.view, scratch) + ratio.at(&entries));
                 before = *t;
                 if at + 1 < path.len() {
-                    self.scan(law, &chance, &mut order, scratch, &mut rng)?;
+                    self.scan(law, &chance, order, scratch, &mut rng)?;
                     self.likelihood.list(scratch, &mut entries);
                 }
             }
-            Ok(weight)
-        };
-        (0..runs).map(one).collect()
+            weights.push(weight);
+        }
+        Ok(())
     }
 }
 
