@@ -200,7 +200,8 @@ def test_idle_experts_are_warned_of():
     summary = model.summary()
     assert summary.facts["experts in use"] < 4
     assert summary.converged
-    assert summary.notes[0].startswith("Warning: ")
+    assert "of 4 experts are idle" in summary.warnings[0]
+    assert "Warning: " in str(summary)
     assert len(model.shares_) == 4
     used = (model.shares_ >= 2 / 400).sum()
     assert used == summary.facts["experts in use"]

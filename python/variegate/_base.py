@@ -211,15 +211,11 @@ class FamilyEstimator(BaseEstimator):
     def _finish(self):
         """Read what was fitted, and say what its user should know."""
         self._read()
-        for warning in self._model.warnings:
-            warnings.warn(warning, UserWarning, stacklevel=outside())
         summary = self.summary()
-        for note in summary.notes:
-            if note.startswith("Warning: "):
-                warnings.warn(note.removeprefix("Warning: "), UserWarning, stacklevel=outside())
+        for warning in [*self._model.warnings, *summary.warnings]:
+            warnings.warn(warning, UserWarning, stacklevel=outside())
         if not summary.converged:
-            rest = [note for note in summary.notes if not note.startswith("Warning: ")]
-            warnings.warn(" ".join(rest), ConvergenceWarning, stacklevel=outside())
+            warnings.warn(" ".join(summary.notes), ConvergenceWarning, stacklevel=outside())
         return self
 
     def _open(self, model, types):

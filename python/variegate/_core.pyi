@@ -33,6 +33,7 @@ class _Summary(TypedDict):
     facts: list[tuple[str, int | float | dict[str, float] | str, str, str]]
     tables: list[tuple[str, list[str], list[tuple[str, list[float]]]]]
     converged: bool
+    warnings: list[str]
     notes: list[str]
 
 class _RealPrediction(TypedDict):

@@ -16,8 +16,10 @@ class Summary:
         The main table, one entry a quantity: the numbers under `columns`.
     converged : bool
         Whether the fit has converged; the reason is in `notes`.
+    warnings : list of str
+        What concerns the meaning of what was found.
     notes : list of str
-        What to know and what to do.
+        What else to know and what to do.
     """
 
     def __init__(self, parts):
@@ -29,6 +31,7 @@ class Summary:
         self.columns = self._tables[0][1] if self._tables else []
         self.rows = dict(self._tables[0][2]) if self._tables else {}
         self.converged = parts["converged"]
+        self.warnings = list(parts["warnings"])
         self.notes = list(parts["notes"])
 
     @property
@@ -64,6 +67,7 @@ class Summary:
             "table": {name: dict(zip(self.columns, numbers, strict=True)) for name, numbers in self.rows.items()},
             "tables": self.tables,
             "converged": self.converged,
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
 
@@ -82,8 +86,9 @@ class Summary:
                     for j, (cell, w) in enumerate(zip(row, widths, strict=True))
                 )
                 lines.append("  ".join([first, *others]).rstrip())
-        if self.notes:
-            lines += ["", *self.notes]
+        said = [f"Warning: {warning}" for warning in self.warnings] + self.notes
+        if said:
+            lines += ["", *said]
         return "\n".join(lines)
 
     def __repr__(self):

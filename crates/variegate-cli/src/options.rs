@@ -234,6 +234,11 @@ pub fn out_file(help: &'static str) -> Arg {
     Arg::new("out").long("out").short('o').value_name("FILE").value_parser(parser).help(help).help_heading(OUTPUT)
 }
 
+/// `-o` and what goes with it, for commands that write one table.
+pub fn results(help: &'static str) -> [Arg; 4] {
+    [out_file(help), force("a file"), json(), quiet()]
+}
+
 /// The file that `-o` names; nothing for `-`, which is standard output as if nothing were said.
 pub fn out_of(matches: &ArgMatches) -> Option<&PathBuf> {
     matches.get_one::<PathBuf>("out").filter(|path| *path != Path::new(STANDARD))

@@ -1,11 +1,13 @@
 //! Where results go: standard output, or a new file that replaces nothing unless told to.
 
 use anyhow::{Context, Result, bail};
+use clap::ArgMatches;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::data_file::STANDARD;
+use crate::options;
 
 /// Writes to standard output. A reader that went away gives an error that ends the command quietly.
 pub fn to_stdout(text: &str) -> Result<()> {
@@ -29,6 +31,47 @@ pub fn check_free(path: &Path, force: bool) -> Result<()> {
         bail!("`{}` exists already: choose another name with -o, or replace it with --force", path.display());
     }
     Ok(())
+}
+
+/// Where a table goes and what else is said: what [`options::results`] was told.
+pub struct Destination<'m> {
+    /// The file, if not standard output.
+    pub out: Option<&'m PathBuf>,
+    /// Whether one JSON object is written instead.
+    pub json: bool,
+    /// Whether nothing but results is said.
+    pub quiet: bool,
+    force: bool,
+}
+
+impl<'m> Destination<'m> {
+    /// What was told; a file that exists is refused before any work.
+    pub fn of(matches: &'m ArgMatches) -> Result<Self> {
+        let [json, quiet, force] = ["json", "quiet", "force"].map(|name| options::flag(matches, name));
+        let out = options::out_of(matches);
+        out.map_or(Ok(()), |out| check_free(out, force))?;
+        Ok(Self { out, json, quiet, force })
+    }
+
+    /// Writes the table: to the file, or to standard output unless a JSON object goes there.
+    pub fn table(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+        match self.out {
+            Some(out) => to_file(out, self.force, fill),
+            None if self.json => Ok(()),
+            None => {
+                let mut csv = Vec::new();
+                fill(&mut csv)?;
+                to_stdout(&String::from_utf8_lossy(&csv))
+            }
+        }
+    }
+
+    /// Says what is in the file now, where there is one and someone reads.
+    pub fn say(&self, done: impl FnOnce() -> String) {
+        if let (Some(out), false, false) = (self.out, self.json, self.quiet) {
+            eprintln!("{} into {}", done(), out.display());
+        }
+    }
 }
 
 /// Writes a file under a temporary name and gives it its own name when it is whole; devices, pipes and standard output (`-`) are written

@@ -14,7 +14,7 @@ use crate::cluster::{Elsewhere, PythonCluster};
 use crate::error::raise;
 use crate::features::{Features, Outcomes, Sources, classes};
 use crate::fitted::{FittedModel, Trace, trace_of};
-use crate::folder::{self, FolderError, LabelTypes, Place};
+use crate::folder::{self, FolderError, Keep, Place};
 use crate::settings::{from_python, settings_to_python};
 use crate::watch::Watch;
 
@@ -65,9 +65,9 @@ pub fn fit(
         weights: weights.map(|w| w.as_slice().map(<[f64]>::to_vec)).transpose()?,
     };
     let run = RunSettings::default().seed(seed).threads(threads).block_rows(block_rows);
-    let labels = LabelTypes::named(class_type, source_type);
+    let keep = out.as_deref().map(|path| Keep::new(path, free_seed, class_type, source_type));
     let mut watch = Watch::new(progress);
-    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Here(&data), &run, free_seed, labels, &mut watch));
+    let result = py.detach(|| fit_to(keep, model.as_ref(), Place::Here(&data), &run, &mut watch));
     ended(py, result, watch, out.as_deref())
 }
 
@@ -88,11 +88,11 @@ pub fn fit_elsewhere(
 ) -> PyResult<FittedModel> {
     let given = from_python(settings)?;
     let model = model::family(family).and_then(|f| f.configure(&given)).map_err(raise)?;
-    let labels = LabelTypes::named(class_type, source_type);
+    let keep = out.as_deref().map(|path| Keep::new(path, free_seed, class_type, source_type));
     let mut watch = Watch::new(progress).giving_up(rows.give_up.clone_ref(py));
     let cluster = PythonCluster::new(rows)?;
     let run = RunSettings::default().seed(seed);
-    let result = py.detach(|| fit_to(out.as_deref(), model.as_ref(), Place::Elsewhere(&cluster), &run, free_seed, labels, &mut watch));
+    let result = py.detach(|| fit_to(keep, model.as_ref(), Place::Elsewhere(&cluster), &run, &mut watch));
     // what Python raised says more than that something was raised
     match (result, cluster.exception()) {
         (Err(_), Some(exception)) if !watch.interrupted() => Err(exception),
@@ -102,16 +102,14 @@ pub fn fit_elsewhere(
 
 /// Fits in memory, or in a folder.
 fn fit_to(
-    out: Option<&Path>,
+    keep: Option<Keep<'_>>,
     model: &dyn Model,
     place: Place<'_>,
     run: &RunSettings,
-    free_seed: bool,
-    labels: LabelTypes,
     observer: &mut dyn Observer,
 ) -> std::result::Result<FitResult, FolderError> {
-    if let Some(path) = out {
-        return folder::fit_in(path, model, place, run, free_seed, labels, observer);
+    if let Some(keep) = keep {
+        return keep.fit(model, place, run, observer);
     }
     let fitted = match place {
         Place::Here(data) => model::fit(model, data, run, observer)?,

@@ -302,7 +302,7 @@ impl FittedModel {
         Ok(Some(out))
     }
 
-    /// What was found: `facts` (name, value and remark), `tables` (name, headings, rows of a name and numbers), `converged`, `notes`.
+    /// What was found: `facts` (name, value and remark), `tables` (name, headings, rows of a name and numbers), `converged`, `warnings`, `notes`.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let summary = py.detach(|| self.summary.get_or_init(|| self.posterior.summary()));
         let out = PyDict::new(py);
@@ -314,6 +314,7 @@ impl FittedModel {
         let tables = summary.tables.iter().map(|t| (t.name.clone(), t.headings().map(String::from).collect(), t.rows.clone()));
         out.set_item("tables", tables.collect::<Vec<(String, Vec<String>, Vec<(String, Vec<f64>)>)>>())?;
         out.set_item("converged", summary.converged)?;
+        out.set_item("warnings", summary.warnings.clone())?;
         out.set_item("notes", summary.notes.clone())?;
         Ok(out)
     }

@@ -28,20 +28,6 @@ impl<E: Into<variegate::Error>> From<E> for FolderError {
     }
 }
 
-/// What labels are in Python.
-#[derive(Clone, Copy)]
-pub struct LabelTypes {
-    pub classes: Option<LabelType>,
-    pub sources: Option<LabelType>,
-}
-
-impl LabelTypes {
-    /// Types by their names; a name that is not known is none.
-    pub fn named(classes: Option<&str>, sources: Option<&str>) -> Self {
-        Self { classes: classes.and_then(LabelType::from_name), sources: sources.and_then(LabelType::from_name) }
-    }
-}
-
 /// Where the rows of a fit are.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
@@ -68,50 +54,66 @@ impl Place<'_> {
     }
 }
 
-/// Fits in a folder, beginning or going on. With `free_seed`, a run found there may keep its own seed.
-pub fn fit_in(
-    path: &Path,
-    model: &dyn Model,
-    place: Place<'_>,
-    run: &RunSettings,
+/// A folder that keeps a fit.
+#[derive(Clone, Copy)]
+pub struct Keep<'a> {
+    path: &'a Path,
+    /// Whether a run found there may keep its own seed.
     free_seed: bool,
-    labels: LabelTypes,
-    observer: &mut dyn Observer,
-) -> std::result::Result<FitResult, FolderError> {
-    let mut prepared = match place {
-        Place::Here(data) => run.prepare(model, data),
-        Place::Elsewhere(cluster) => run.prepare_on(model, cluster),
-    }?;
-    let Prepared { fit, plan, fingerprint } = &mut prepared;
-    let (rows, columns) = place.size();
-    let reference = DataReference { rows: rows as u64, columns: columns as u64, ..DataReference::of(*fingerprint) };
-    let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), *plan, reference, fit.schema().to_vec())
-        .with_labels(labels.classes, labels.sources);
-    let mut folder = match RunDir::read(path) {
-        Ok(found) => {
-            if free_seed {
-                plan.seed = found.record().plan.seed;
+    /// What classes and sources are in Python.
+    labels: (Option<LabelType>, Option<LabelType>),
+}
+
+impl<'a> Keep<'a> {
+    /// Types of labels are given by their names; a name that is not known is none.
+    pub fn new(path: &'a Path, free_seed: bool, class_type: Option<&str>, source_type: Option<&str>) -> Self {
+        Self { path, free_seed, labels: (class_type.and_then(LabelType::from_name), source_type.and_then(LabelType::from_name)) }
+    }
+
+    /// Fits in the folder, beginning or going on.
+    pub fn fit(
+        self,
+        model: &dyn Model,
+        place: Place<'_>,
+        run: &RunSettings,
+        observer: &mut dyn Observer,
+    ) -> std::result::Result<FitResult, FolderError> {
+        let Self { path, free_seed, labels } = self;
+        let mut prepared = match place {
+            Place::Here(data) => run.prepare(model, data),
+            Place::Elsewhere(cluster) => run.prepare_on(model, cluster),
+        }?;
+        let Prepared { fit, plan, fingerprint } = &mut prepared;
+        let (rows, columns) = place.size();
+        let reference = DataReference { rows: rows as u64, columns: columns as u64, ..DataReference::of(*fingerprint) };
+        let record = RunRecord::new(model.family().name(), fit.program().name(), model.settings(), *plan, reference, fit.schema().to_vec())
+            .with_labels(labels.0, labels.1);
+        let mut folder = match RunDir::read(path) {
+            Ok(found) => {
+                if free_seed {
+                    plan.seed = found.record().plan.seed;
+                }
+                if let Some(difference) = difference(found.record(), &record, plan, place) {
+                    return Err(FolderError::Taken(format!(
+                        "`{}` holds another run ({difference}): choose another `out`, or remove that folder",
+                        path.display()
+                    )));
+                }
+                let mut folder = RunDir::open(path)?;
+                if folder.record().plan != *plan {
+                    folder.extend(record.model.clone(), *plan)?;
+                }
+                folder
             }
-            if let Some(difference) = difference(found.record(), &record, plan, place) {
-                return Err(FolderError::Taken(format!(
-                    "`{}` holds another run ({difference}): choose another `out`, or remove that folder",
-                    path.display()
-                )));
-            }
-            let mut folder = RunDir::open(path)?;
-            if folder.record().plan != *plan {
-                folder.extend(record.model.clone(), *plan)?;
-            }
-            folder
-        }
-        Err(RunDirError::NotARun { .. }) => RunDir::create(path, &record, false)?,
-        Err(error) => return Err(error.into()),
-    };
-    match place {
-        Place::Here(data) => drive(prepared.fit.program(), data, &prepared.plan, run.pace(), &mut folder, observer),
-        Place::Elsewhere(cluster) => run.drive_on(model, &prepared, cluster, &mut folder, observer),
-    }?;
-    Ok(result(&prepared.fit, &folder, prepared.fit.warnings().to_vec())?)
+            Err(RunDirError::NotARun { .. }) => RunDir::create(path, &record, false)?,
+            Err(error) => return Err(error.into()),
+        };
+        match place {
+            Place::Here(data) => drive(prepared.fit.program(), data, &prepared.plan, run.pace(), &mut folder, observer),
+            Place::Elsewhere(cluster) => run.drive_on(model, &prepared, cluster, &mut folder, observer),
+        }?;
+        Ok(result(&prepared.fit, &folder, prepared.fit.warnings().to_vec())?)
+    }
 }
 
 /// What was fitted in a folder, and with which settings.

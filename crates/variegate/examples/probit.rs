@@ -350,6 +350,7 @@ impl Posterior for ProbitPosterior {
             tables: vec![table],
             converged: verdict.converged,
             notes: verdict.sentences,
+            ..Summary::default()
         }
     }
 

@@ -248,7 +248,7 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     if json {
         let mut value = summary::as_json(run, found.as_ref(), selection.as_ref(), Kept::of(run)?.as_ref());
         if let Value::Object(map) = &mut value {
-            map.insert("warnings".into(), json!(warnings));
+            map.insert("warnings".into(), json!(warnings.iter().chain(found.iter().flat_map(|f| &f.warnings)).collect::<Vec<_>>()));
             map.insert("seconds".into(), json!(end.seconds));
         }
         output::json(&value)?;
@@ -262,16 +262,14 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
         return Ok(Exit::Stopped);
     }
     let converged = found.as_ref().is_none_or(|f| f.converged);
-    let notes = found.iter().flat_map(|f| &f.notes).map(|n| tables::wrap(&options::in_shell(n, &run.record().family), 80, ""));
+    let shown = |text: &String| tables::wrap(&options::in_shell(text, &run.record().family), 80, "");
+    found.iter().flat_map(|f| &f.warnings).for_each(|w| say(Tone::Warning, &shown(w)));
+    let notes = found.iter().flat_map(|f| &f.notes).map(shown);
     if !converged {
         let text = notes.collect::<Vec<_>>().join("\n");
         say(Tone::Warning, &format!("the fit is written, but it has not converged (exit code 3):\n{text}"));
-    } else {
-        let shown = |text: &str| tables::wrap(&options::in_shell(text, &run.record().family), 80, "");
-        found.iter().flat_map(|f| f.warnings()).for_each(|w| say(Tone::Warning, &shown(w)));
-        if !quiet {
-            notes.filter(|n| !n.starts_with("Warning: ")).for_each(|n| eprintln!("{n}"));
-        }
+    } else if !quiet {
+        notes.for_each(|n| eprintln!("{n}"));
     }
     if !quiet && end.seconds > 0.0 {
         eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(end.seconds));

@@ -11,6 +11,7 @@ use variegate::data::Dataset;
 use super::summary;
 use crate::exit::Exit;
 use crate::opened::Opened;
+use crate::output::Destination;
 use crate::{files, options, output, tables};
 
 const EXAMPLES: &str = "\
@@ -32,21 +33,12 @@ pub fn command() -> Command {
         .arg(Arg::new("entries").long("entries").action(ArgAction::SetTrue).help(entries))
         .arg(files::sources())
         .args(files::format_arguments())
-        .args([
-            options::out_file("Where to write the rows, as CSV [default: standard output]"),
-            options::force("a file"),
-            options::json(),
-            options::quiet(),
-        ])
+        .args(options::results("Where to write the rows, as CSV [default: standard output]"))
         .after_help(EXAMPLES)
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = options::out_of(matches);
-    if let Some(out) = out {
-        output::check_free(out, force)?;
-    }
+    let destination = Destination::of(matches)?;
     let opened = Opened::of(matches, "imputed entries")?;
     let file = files::data_file(matches)?;
     // whether entries may be missing the posterior says with more words than a reader of files
@@ -54,27 +46,21 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let data = opened.read(&file, matches)?;
     let found = opened.posterior.impute(&data).with_context(|| format!("cannot impute `{}`", file.name()))?;
     let table = Table { names: names(opened.posterior.columns(), data.x.cols()), missing: missing(&data), found };
-    let write = |file: &mut dyn Write| if options::flag(matches, "entries") { table.write_entries(file) } else { table.write_rows(file) };
-    if let Some(out) = out {
-        output::to_file(out, force, write)?;
-    }
+    destination.table(|file| if options::flag(matches, "entries") { table.write_entries(file) } else { table.write_rows(file) })?;
     let (rows, imputed) = (data.rows(), table.missing.len());
-    match (out, json) {
-        (Some(out), true) => output::json(&json!({ "run": opened.run.path(), "rows": rows, "imputed": imputed, "out": out }))?,
-        (Some(out), false) if !quiet => {
-            let entries = tables::count(imputed, "entry", "entries");
-            eprintln!("imputed {entries} of {} into {}", tables::count(rows, "row", "rows"), out.display());
+    destination.say(|| {
+        let entries = tables::count(imputed, "entry", "entries");
+        format!("imputed {entries} of {}", tables::count(rows, "row", "rows"))
+    });
+    match destination {
+        Destination { json: false, .. } => {}
+        Destination { out: Some(out), .. } => {
+            output::json(&json!({ "run": opened.run.path(), "rows": rows, "imputed": imputed, "out": out }))?;
         }
-        (None, true) => {
+        Destination { out: None, .. } => {
             let entries: Vec<_> = table.missing.iter().map(|&at| table.entry(at)).collect();
             output::json(&json!({ "run": opened.run.path(), "rows": rows, "columns": table.names, "imputed": entries }))?;
         }
-        (None, false) => {
-            let mut csv = Vec::new();
-            write(&mut csv)?;
-            output::to_stdout(&String::from_utf8_lossy(&csv))?;
-        }
-        _ => {}
     }
     Ok(Exit::Success)
 }

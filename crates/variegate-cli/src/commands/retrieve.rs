@@ -14,6 +14,7 @@ use crate::data_file::{DataFile, STANDARD};
 use crate::exit::{Exit, Tone, Usage, say};
 use crate::files::Rows;
 use crate::opened::Opened;
+use crate::output::Destination;
 use crate::{files, options, output, tables};
 
 const EXAMPLES: &str = "\
@@ -57,12 +58,7 @@ pub fn command() -> Command {
             option("among-sources", "COLUMN", "The same of the rows that are searched [default: that of the fit]"),
         ])
         .args(files::format_arguments())
-        .args([
-            options::out_file("Where to write what was found, as CSV [default: standard output]"),
-            options::force("a file"),
-            options::json(),
-            options::quiet(),
-        ])
+        .args(options::results("Where to write what was found, as CSV [default: standard output]"))
         .after_help(EXAMPLES)
 }
 
@@ -74,11 +70,7 @@ fn most(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = options::out_of(matches);
-    if let Some(out) = out {
-        output::check_free(out, force)?;
-    }
+    let destination = Destination::of(matches)?;
     let both = ["data", "among"].map(|name| matches.get_one::<PathBuf>(name));
     if both.iter().all(|path| path.is_some_and(|p| p == Path::new(STANDARD))) {
         return Err(Usage("the queries and the rows to search cannot both be standard input: give one of them as a file".into()).into());
@@ -94,40 +86,30 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         .retrieve(&queries, &among, most)
         .with_context(|| format!("cannot search for the rows of `{}` in `{}`", file.name(), place.display()))?;
     let scores = relevance(&queries, &among, matches).map(|(by, a, b)| (by, Retrieval::of(&rankings(&found, a, b))));
-    if let Some(out) = out {
-        output::to_file(out, force, |file| write_csv(file, &found))?;
-    }
-    match (out, json) {
-        (_, true) => {
-            let mut value =
-                json!({ "run": opened.run.path(), "queries": queries.rows(), "among": place, "rows": among.rows(), "out": out });
-            value["scores"] = json!(scores.as_ref().map(|(by, s)| json!({
-                "relevant_by": by,
-                "queries": s.queries,
-                "most": most,
-                "mean_average_precision": s.mean_average_precision,
-                "precision": s.precision,
-            })));
-            if out.is_none() {
-                let each = |list: &Vec<(usize, f64)>| {
-                    json!({
-                        "rows": list.iter().map(|f| f.0 + 1).collect::<Vec<_>>(), "similarity": list.iter().map(|f| f.1).collect::<Vec<_>>(),
-                    })
-                };
-                value["found"] = json!(found.iter().map(each).collect::<Vec<_>>());
-            }
-            output::json(&value)?;
+    destination.table(|file| write_csv(file, &found))?;
+    destination.say(|| {
+        let rows = tables::count(among.rows(), "row", "rows");
+        format!("searched {rows} for {}", tables::count(queries.rows(), "query", "queries"))
+    });
+    let Destination { out, json, quiet, .. } = destination;
+    if json {
+        let mut value = json!({ "run": opened.run.path(), "queries": queries.rows(), "among": place, "rows": among.rows(), "out": out });
+        value["scores"] = json!(scores.as_ref().map(|(by, s)| json!({
+            "relevant_by": by,
+            "queries": s.queries,
+            "most": most,
+            "mean_average_precision": s.mean_average_precision,
+            "precision": s.precision,
+        })));
+        if out.is_none() {
+            let each = |list: &Vec<(usize, f64)>| {
+                json!({
+                    "rows": list.iter().map(|f| f.0 + 1).collect::<Vec<_>>(), "similarity": list.iter().map(|f| f.1).collect::<Vec<_>>(),
+                })
+            };
+            value["found"] = json!(found.iter().map(each).collect::<Vec<_>>());
         }
-        (Some(out), false) if !quiet => {
-            let rows = tables::count(among.rows(), "row", "rows");
-            eprintln!("searched {rows} for {} into {}", tables::count(queries.rows(), "query", "queries"), out.display());
-        }
-        (None, false) => {
-            let mut csv = Vec::new();
-            write_csv(&mut csv, &found)?;
-            output::to_stdout(&String::from_utf8_lossy(&csv))?;
-        }
-        _ => {}
+        output::json(&value)?;
     }
     if !quiet && !json {
         match &scores {

@@ -64,12 +64,7 @@ pub fn command() -> Command {
             number("draws", effort.draws, "Draws of the run to average over, at most"),
         ])
         .arg(options::seed().help("Seed of the halves of --completion; the same one splits a file alike for every run [default: 0]"))
-        .args([
-            options::out_file("Where to write the figures of each row, as CSV"),
-            options::force("a file"),
-            options::json(),
-            options::quiet(),
-        ])
+        .args(options::results("Where to write the figures of each row, as CSV"))
         .after_help(EXAMPLES)
 }
 

@@ -90,8 +90,9 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
                 (true, false) => "Not converged.",
             };
             text += &format!("\n{verdict}\n");
-            for note in &found.notes {
-                text += &format!("{}\n", tables::wrap(&options::in_shell(note, &record.family), 80, ""));
+            let warnings = found.warnings.iter().map(|w| format!("Warning: {w}"));
+            for note in warnings.chain(found.notes.iter().cloned()) {
+                text += &format!("{}\n", tables::wrap(&options::in_shell(&note, &record.family), 80, ""));
             }
         }
         Err(reason) => text += &format!("\nNothing to show yet: {reason}\n"),
@@ -180,6 +181,7 @@ pub fn as_json(run: &RunDir, found: Option<&Summary>, selection: Option<&Selecti
         "tables": found.map(|f| f.tables.iter().map(|t| (t.name.clone(), t.as_json())).collect::<Map<_, _>>()),
         "selection": selection.map(selection::as_json),
         "cross_validation": validated.map(Kept::as_json),
+        "warnings": found.map(|f| &f.warnings),
         "notes": found.map(|f| &f.notes),
     })
 }

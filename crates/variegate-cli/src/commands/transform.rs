@@ -10,6 +10,7 @@ use variegate::answer::Coordinates;
 use super::summary;
 use crate::exit::Exit;
 use crate::opened::Opened;
+use crate::output::Destination;
 use crate::{files, options, output, tables};
 
 const EXAMPLES: &str = "\
@@ -28,45 +29,31 @@ pub fn command() -> Command {
         .arg(files::file("File with the columns that the model was fitted to"))
         .arg(files::sources())
         .args(files::format_arguments())
-        .args([
-            options::out_file("Where to write coordinates, as CSV [default: standard output]"),
-            options::force("a file"),
-            options::json(),
-            options::quiet(),
-        ])
+        .args(options::results("Where to write coordinates, as CSV [default: standard output]"))
         .after_help(EXAMPLES)
 }
 
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let (json, quiet, force) = (options::flag(matches, "json"), options::flag(matches, "quiet"), options::flag(matches, "force"));
-    let out = options::out_of(matches);
-    if let Some(out) = out {
-        output::check_free(out, force)?;
-    }
+    let destination = Destination::of(matches)?;
     let opened = Opened::of(matches, "coordinates")?;
     let file = files::data_file(matches)?;
     let data = opened.read(&file, matches)?;
     let rows = data.rows();
     let found = opened.posterior.transform(&data).with_context(|| format!("cannot transform `{}`", file.name()))?;
-    if let Some(out) = out {
-        output::to_file(out, force, |file| write_csv(file, rows, &found))?;
-    }
-    match (out, json) {
-        (Some(out), true) => output::json(&json!({ "run": opened.run.path(), "rows": rows, "out": out, "names": found.names }))?,
-        (Some(out), false) if !quiet => {
-            let factors = tables::count(found.names.len(), "factor", "factors");
-            eprintln!("placed {} among {factors} into {}", tables::count(rows, "row", "rows"), out.display());
+    destination.table(|file| write_csv(file, rows, &found))?;
+    destination.say(|| {
+        let factors = tables::count(found.names.len(), "factor", "factors");
+        format!("placed {} among {factors}", tables::count(rows, "row", "rows"))
+    });
+    match destination {
+        Destination { json: false, .. } => {}
+        Destination { out: Some(out), .. } => {
+            output::json(&json!({ "run": opened.run.path(), "rows": rows, "out": out, "names": found.names }))?;
         }
-        (None, true) => {
+        Destination { out: None, .. } => {
             let coordinates: Vec<_> = (0..rows).map(|i| json!(row(&found, i))).collect();
             output::json(&json!({ "run": opened.run.path(), "names": found.names, "coordinates": coordinates }))?;
         }
-        (None, false) => {
-            let mut csv = Vec::new();
-            write_csv(&mut csv, rows, &found)?;
-            output::to_stdout(&String::from_utf8_lossy(&csv))?;
-        }
-        _ => {}
     }
     Ok(Exit::Success)
 }

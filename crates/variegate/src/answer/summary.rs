@@ -13,8 +13,9 @@ pub struct Summary {
     pub tables: Vec<SummaryTable>,
     /// Whether the fit has converged; the reason is in `notes`.
     pub converged: bool,
-    /// What to know and what to do. One that begins with `Warning:` concerns the meaning of what was found: fronts say it also where they are
-    /// told to be quiet.
+    /// What concerns the meaning of what was found: fronts say it also where they are told to be quiet.
+    pub warnings: Vec<String>,
+    /// What else to know and what to do.
     pub notes: Vec<String>,
 }
 
@@ -177,11 +178,6 @@ impl Summary {
     /// Rows of the main table; none without one.
     pub fn rows(&self) -> &[(String, Vec<f64>)] {
         self.tables.first().map_or(&[], |t| &t.rows)
-    }
-
-    /// The notes that begin with `Warning:`, without that word.
-    pub fn warnings(&self) -> impl Iterator<Item = &str> {
-        self.notes.iter().filter_map(|n| n.strip_prefix("Warning: "))
     }
 
     /// The figure of this name.

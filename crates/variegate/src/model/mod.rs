@@ -30,6 +30,7 @@ pub mod factors;
 mod fit;
 #[doc(hidden)] // for benchmarks
 pub mod gated;
+mod idle;
 pub mod logistic;
 mod settings;
 pub mod softmax;

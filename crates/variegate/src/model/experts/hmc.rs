@@ -355,7 +355,8 @@ impl Program for Hmc {
         let ln_prior = state.point_prior.ln_density(&self.shape, &state.point);
         self.shape.plain(&state.point, &mut buffers.plain);
         self.shape.weights(&buffers.plain, &mut buffers.weights);
-        let sums = shares::visit(&self.shape, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&buffers.weights)))?.gradient.0))?;
+        let sums =
+            shares::visit_draw(&self.shape, tick.warm_up, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&buffers.weights)))?.gradient.0))?;
         Ok(Report {
             objective: state.ln_likelihood + ln_prior,
             components: self.shape.experts as u32,

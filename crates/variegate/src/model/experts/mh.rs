@@ -321,7 +321,7 @@ impl Program for Mh {
         let (mut plain, mut weights) = (Vec::new(), Vec::new());
         self.shape.plain(&state.point, &mut plain);
         self.shape.weights(&plain, &mut weights);
-        let sums = shares::visit(&self.shape, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&weights)))?.gradient.0))?;
+        let sums = shares::visit_draw(&self.shape, tick.warm_up, || Ok(rows.all(&Ask::Shares(Cow::Borrowed(&weights)))?.gradient.0))?;
         let extras = shares::with(&sums, extras);
         let objective = state.ln_likelihood + state.point_prior.ln_density(&self.shape, &state.point);
         Ok(Report { objective, components: self.shape.experts as u32, converged: false, extras })

@@ -33,7 +33,7 @@ mod report;
 mod sampler;
 mod settings;
 mod shape;
-pub(super) mod shares;
+mod shares;
 mod simulate;
 mod spread;
 mod starts;

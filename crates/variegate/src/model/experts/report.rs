@@ -6,11 +6,11 @@ use rayon::prelude::*;
 
 use super::posterior::{ExpertsPosterior, Way};
 use super::settings::Inference;
-use super::shares;
 use super::spread::Spread;
 use crate::answer::{ColumnKind, Dim, DrawTable, Fact, NamedArray, Summary, SummaryTable};
 use crate::diagnostics::{R_HAT_LIMIT, r_hat, summarise};
 use crate::linalg::dot;
+use crate::model::idle;
 
 /// Experts and columns whose weights the summary shows; arrays have all.
 const SHOWN_EXPERTS: usize = 6;
@@ -69,7 +69,7 @@ impl ExpertsPosterior {
             let used: Vec<f64> = (0..self.draws()).map(|i| self.number_in_use(i) as f64).collect();
             table.row("experts in use", &used);
         }
-        let mut notes = self.idle_note();
+        let mut notes = Vec::new();
         for (name, values) in self.figures_of_angles() {
             match values.iter().filter(|v| v.is_nan()).count() {
                 0 => table.row(name, &values),
@@ -94,7 +94,7 @@ impl ExpertsPosterior {
         notes.extend(verdict.sentences);
         notes.extend_from_slice(&self.notes);
         let tables = std::iter::once(table).chain(self.shares_table()).collect();
-        Summary { facts, tables, converged: verdict.converged && self.notes.is_empty(), notes }
+        Summary { facts, tables, converged: verdict.converged && self.notes.is_empty(), warnings: self.idle_warning(), notes }
     }
 
     fn number_in_use(&self, i: usize) -> usize {
@@ -119,21 +119,20 @@ impl ExpertsPosterior {
     }
 
     /// A warning where experts are idle, and in what part of the draws there is no angle.
-    fn idle_note(&self) -> Vec<String> {
+    fn idle_warning(&self) -> Vec<String> {
         let (experts, used) = (self.shape().experts, self.mean_in_use());
         if experts < 2 || self.shares.is_empty() || used > experts as f64 - 0.5 {
             return Vec::new();
         }
         let idle = experts as f64 - used;
         let idle = if matches!(self.way, Way::Chains(_)) { format!("on average {idle:.1}") } else { format!("{idle:.0}") };
-        let mut note = shares::idle_warning(&idle, experts, self.schema.counts.iter().sum()) + " Angles leave them out.";
         let alone = (0..self.draws()).filter(|i| self.number_in_use(*i) < 2).count() as f64 / self.draws() as f64;
-        note += &match alone {
+        let more = match alone {
             1.0 => " One expert has all rows: the fit is a single linear classifier, and there is no angle to show.".to_string(),
             0.0 => String::new(),
             _ => format!(" In {:.0} % of the draws one expert has all rows, and there is no angle.", 100.0 * alone),
         };
-        vec![note + shares::FEWER]
+        vec![idle::warning(&idle, experts, self.schema.counts.iter().sum(), &format!(" Angles leave them out.{more}"))]
     }
 
     /// Shares of the experts: by label where labels mean something, else of the largest, the next and so on in each draw.
@@ -229,14 +228,13 @@ impl ExpertsPosterior {
             let found = summarise(&[values]);
             table.rows.push((name, vec![found.mean, found.q5, found.q95]));
         }
-        let mut notes = self.idle_note();
-        notes.extend_from_slice(&self.notes);
+        let mut notes = self.notes.clone();
         notes.push(match converged {
             true => format!("The best of {ascents} restarts converged."),
             false => "The best restart did not converge: raise `max_iter`, or take a larger `tol`.".into(),
         });
         let tables = std::iter::once(table).chain(self.shares_table()).chain(self.weight_tables()).collect();
-        Summary { facts, tables, converged, notes }
+        Summary { facts, tables, converged, warnings: self.idle_warning(), notes }
     }
 
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {

@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use super::posterior::{ExpertsPosterior, Way};
-use super::shares;
+use crate::model::idle;
 use crate::prior::angular::{AngleSummary, Regulariser, angles};
 
 /// Angles on one side of a draw.
@@ -89,7 +89,7 @@ impl ExpertsPosterior {
 
     /// The share that an expert in use has at least.
     pub(super) fn least_share(&self) -> f64 {
-        shares::least(self.schema.counts.iter().sum())
+        idle::least_share(self.schema.counts.iter().sum())
     }
 
     /// Shares of every draw, the largest first; nothing where they were not kept.
@@ -102,15 +102,20 @@ impl ExpertsPosterior {
         (0..self.draws()).map(|i| self.shares_of(i).map(sorted)).collect()
     }
 
-    /// Figures of the angles between experts in use and between their gates: a name and a value a draw, NaN where fewer than two are in use.
+    /// Figures of the angles between experts in use and between their gates: a name and a value a draw, NaN where fewer than two
+    /// (gates: three) are in use.
     pub(super) fn figures_of_angles(&self) -> Vec<(String, Vec<f64>)> {
-        let most = (0..self.draws()).map(|i| self.in_use(i).into_iter().filter(|u| *u).count()).max().unwrap_or(0);
+        let used: Vec<usize> = (0..self.draws()).map(|i| self.in_use(i).into_iter().filter(|u| *u).count()).collect();
+        let most = used.iter().copied().max().unwrap_or(0);
         let mut out = Vec::new();
         for (side, spreads) in self.spreads(false) {
-            let figures: Vec<[f64; 7]> = spreads.iter().map(Spread::figures).collect();
+            // two gates, known up to a common shift, are opposite whatever the data say
+            let fewest = if side == "gates" { 3 } else { 2 };
+            let figures: Vec<[f64; 7]> =
+                used.iter().zip(&spreads).map(|(used, s)| if *used < fewest { [f64::NAN; 7] } else { s.figures() }).collect();
             for (f, (name, angle)) in FIGURES.iter().enumerate() {
                 // two experts have one angle, which has no spread
-                if most > 2 || most == 2 && ![1, 2, 4, 5].contains(&f) {
+                if most > 2 || most == fewest && ![1, 2, 4, 5].contains(&f) {
                     let unit = if *angle { " (°)" } else { "" };
                     out.push((format!("{name} of {side}{unit}"), figures.iter().map(|v| v[f]).collect()));
                 }

@@ -199,7 +199,7 @@ impl FactorsPosterior {
                 "There is one source, so nothing can be shared: name the column of groups with `sources` to see who shares what.".into(),
             );
         }
-        Summary { facts, tables, converged: verdict.converged, notes }
+        Summary { facts, tables, converged: verdict.converged, notes, ..Summary::default() }
     }
 
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {

@@ -177,7 +177,7 @@ impl Posterior for LogisticPosterior {
         let mut facts = vec![Fact::text("model", model)];
         facts.extend(DrawTable::facts(&self.lengths));
         facts.push(Fact::number("mean log joint density", self.log_joint.iter().sum::<f64>() / self.draws() as f64));
-        Summary { facts, tables: vec![table], converged: verdict.converged, notes: verdict.sentences }
+        Summary { facts, tables: vec![table], converged: verdict.converged, notes: verdict.sentences, ..Summary::default() }
     }
 
     fn arrays(&self) -> Vec<NamedArray> {

@@ -12,7 +12,7 @@ use super::{Inference, bound};
 use crate::answer::{Chosen, ColumnKind, Dim, Fact, Figure, NamedArray, Summary, SummaryTable};
 use crate::data::design::{packed_len, runs};
 use crate::linalg::dot;
-use crate::model::experts::shares;
+use crate::model::idle;
 use crate::special::unit_of;
 
 /// z of a central 90 % interval.
@@ -201,20 +201,19 @@ impl SoftmaxPosterior {
     }
 
     /// A warning where experts behind one gate have next to no rows.
-    fn idle_note(&self) -> Vec<String> {
+    fn idle_warning(&self) -> Vec<String> {
         let (Structure::Experts(experts), Some(scores)) = (&self.structure, &self.scores) else { return Vec::new() };
         let rows: f64 = scores.shares.iter().sum();
-        let idle = scores.shares.iter().filter(|s| **s < shares::least(rows) * rows).count();
+        let idle = scores.shares.iter().filter(|s| **s < idle::least_share(rows) * rows).count();
         if scores.shares.len() != *experts || idle == 0 {
             return Vec::new();
         }
-        vec![shares::idle_warning(&idle.to_string(), *experts, rows) + shares::FEWER]
+        vec![idle::warning(&idle.to_string(), *experts, rows, "")]
     }
 
     fn notes(&self) -> Vec<String> {
         let sweeps = self.sweeps;
-        let mut notes = self.idle_note();
-        notes.push(match self.standing {
+        let mut notes = vec![match self.standing {
             _ if self.settings.inference == Inference::Map => {
                 "penalised maximum likelihood: probabilities take the weights as certain".into()
             }
@@ -228,7 +227,7 @@ impl SoftmaxPosterior {
                 "stopped for numerical reasons: the bound was no longer finite in sweep {sweeps}, and the state before it was kept; \
                  standardise the columns"
             ),
-        });
+        }];
         if let Some(selection) = self.selection().filter(|s| s.rows.len() > 1) {
             notes.push(selection.reason);
         }
@@ -315,6 +314,7 @@ impl SoftmaxPosterior {
             facts,
             tables: vec![coefficients],
             converged: self.complete && matches!(self.standing, Standing::Converged | Standing::NoStepLeft),
+            warnings: self.idle_warning(),
             notes: self.notes(),
         }
     }

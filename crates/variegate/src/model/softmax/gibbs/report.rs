@@ -197,7 +197,7 @@ impl DrawsPosterior {
         if program.tree.ln_symmetries() > 0.0 {
             notes.push("components may change places between draws: only what does not depend on their order is shown".into());
         }
-        Summary { facts, tables: vec![table], converged: verdict.converged, notes }
+        Summary { facts, tables: vec![table], converged: verdict.converged, notes, ..Summary::default() }
     }
 
     /// Draws in the user's units.
