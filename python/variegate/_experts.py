@@ -91,7 +91,7 @@ class MixtureOfExpertsClassifier(_ExpertsClassifier):
         How far apart `"experts"` and `"gates"` are: mean, smallest and standard deviation of the angles and of the
         non-obtuse angles, in degrees, and the mutual angular regulariser, each with its posterior `mean`, `5%` and
         `95%`. Of experts in use alone: one with less than 0.1 % of the rows, or less than two of them, lies where the
-        prior puts it. Where there are `angles_`.
+        prior puts it; `"gates"` where there are three or more in use. Where there are `angles_`.
     coef_ : ndarray
         Where experts have labels (inference "vb", "pr" and "map"): coefficients of each expert, of shape (n_experts, 1,
         n_features) for two classes, as log-odds of the second, and (n_experts, n_classes, n_features) for more, each
