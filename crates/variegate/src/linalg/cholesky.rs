@@ -117,6 +117,20 @@ impl Cholesky {
         clear_wide_registers();
     }
 
+    /// B ← L⁻¹ B for B of so many columns, row-major.
+    pub fn solve_lower_many(&self, b: &mut [f64], columns: usize) {
+        let b = MatMut::from_row_major_slice_mut(b, self.dim, columns);
+        triangular_solve::solve_lower_triangular_in_place(self.l(), b, Par::Seq);
+        clear_wide_registers();
+    }
+
+    /// B ← L⁻ᵀ B for B of so many columns, row-major.
+    pub fn solve_upper_many(&self, b: &mut [f64], columns: usize) {
+        let b = MatMut::from_row_major_slice_mut(b, self.dim, columns);
+        triangular_solve::solve_upper_triangular_in_place(self.l().transpose(), b, Par::Seq);
+        clear_wide_registers();
+    }
+
     /// b ← A⁻¹ b.
     pub fn solve(&self, b: &mut [f64]) {
         self.solve_lower(b);

@@ -27,11 +27,13 @@
 mod elsewhere;
 pub mod experts;
 pub mod factors;
+pub mod features;
 mod fit;
 #[doc(hidden)] // for benchmarks
 pub mod gated;
 mod idle;
 pub mod logistic;
+mod ranks;
 mod settings;
 pub mod softmax;
 mod truth;

@@ -8,6 +8,7 @@
 //! | [`Pulls`] | what the concentration of a mutual angular distribution is learned from |
 //! | [`angular`] | the mutual angular regulariser and summaries of angles |
 //! | [`BetaProcess`] | which columns of ones several sources share, when their number is not fixed |
+//! | [`StableBeta`] | which columns of ones there are, when their number is not fixed and their use follows a power law |
 //!
 //! A distribution of directions is of `K` unit vectors in `dim` dimensions, stored one a row; its density is with respect to surface measure
 //! on every sphere. In one dimension the sphere is the two signs.
@@ -18,12 +19,16 @@ mod coupled;
 mod determinantal;
 mod mutual_angular;
 mod pulls;
+mod stable_beta;
 
 pub use beta_process::BetaProcess;
 pub use coupled::Coupled;
 pub use determinantal::Determinantal;
+pub(crate) use mutual_angular::NOWHERE;
 pub use mutual_angular::{AngularKind, MAX_KAPPA, MutualAngular};
 pub use pulls::Pulls;
+pub use stable_beta::StableBeta;
+pub(crate) use stable_beta::ln_not;
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};

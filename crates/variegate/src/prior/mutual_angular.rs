@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub const MAX_KAPPA: f64 = 1e6;
 
 /// A sum of directions no longer than this points nowhere.
-pub(super) const NOWHERE: f64 = 1e-12;
+pub(crate) const NOWHERE: f64 = 1e-12;
 
 /// How the sum `s = a_1 + ... + a_{i-1}` of the earlier directions acts on `a_i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -53,6 +53,30 @@ impl<T> Merge for List<T> {
     }
 }
 
+/// The smaller one is kept on merge, elementwise; an empty list is the identity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Least<T>(pub Vec<T>);
+
+impl<T> Default for Least<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: PartialOrd + Copy> Merge for Least<T> {
+    fn merge(&mut self, right: Self) {
+        if self.0.is_empty() {
+            self.0 = right.0;
+        } else {
+            for (l, r) in self.0.iter_mut().zip(right.0) {
+                if r < *l {
+                    *l = r;
+                }
+            }
+        }
+    }
+}
+
 /// Implements [`Merge`] for a struct of mergeable fields: `merge_fields!(Stats, gram, linear, bound)`.
 #[macro_export]
 macro_rules! merge_fields {
@@ -79,5 +103,10 @@ mod tests {
         let mut l = List(vec![1]);
         l.merge(List(vec![2, 3]));
         assert_eq!(l.0, [1, 2, 3]);
+        let mut least = Least(Vec::new());
+        least.merge(Least(vec![3, 1]));
+        least.merge(Least(vec![2, 4]));
+        least.merge(Least(vec![]));
+        assert_eq!(least.0, [2, 1]);
     }
 }

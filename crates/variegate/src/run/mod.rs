@@ -87,7 +87,7 @@ pub(crate) use drive::pool;
 pub use drive::{ChainProgress, Ending, Next, Observer, Pace, Plan, Schedule, Unobserved, drive, drive_on};
 pub use engine::{Engine, Workers};
 pub use loopback::Loopback;
-pub use merge::{List, Merge, Sum};
+pub use merge::{Least, List, Merge, Sum};
 pub use program::{Program, Report, Rows, Shape, Tick, Which, default_block_rows};
 pub use state::StateError;
 pub use storage::{Kept, Memory, Piece, Results, Storage};

@@ -19,7 +19,8 @@ use std::borrow::Cow;
 
 use super::likelihood::Likelihood;
 use crate::prior::BetaProcess;
-use crate::run::{Block, Draws, List, Merge, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
+use crate::model::ranks::Part;
+use crate::run::{Block, Draws, Least, List, Merge, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
 use crate::{Error, Result, words};
 
 words! {
@@ -266,15 +267,6 @@ struct Holder<P> {
     contribution: P,
 }
 
-/// Some of the rows, whatever the state: two of them come first, the others are ranked by a hash of their numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Part {
-    first: (u64, u64),
-    salt: u64,
-    from: u64,
-    to: u64,
-}
-
 /// What rows that were dealt together add to the two sides.
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest<S> {
@@ -295,24 +287,6 @@ impl<S: Merge> Merge for Rest<S> {
         self.uses.merge(right.uses);
         self.ln_dealt.merge(right.ln_dealt);
         self.listed.merge(right.listed);
-    }
-}
-
-/// Elementwise smallest.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Least<T>(Vec<T>);
-
-impl<T: PartialOrd + Copy> Merge for Least<T> {
-    fn merge(&mut self, right: Self) {
-        if self.0.is_empty() {
-            self.0 = right.0;
-        } else {
-            for (l, r) in self.0.iter_mut().zip(right.0) {
-                if r < *l {
-                    *l = r;
-                }
-            }
-        }
     }
 }
 

@@ -4,8 +4,9 @@ use rand::seq::SliceRandom;
 
 use super::super::likelihood::{Attempts, Entry, Likelihood, Row, Side, Tempering};
 use super::split_merge::{lean, ln_side};
-use super::{ATTEMPTS, Ask, Born, Found, Gates, Holder, Least, Local, Part, Pending, Question, Rest, Sampler, Stats};
-use crate::run::{Block, GOLDEN, List, Philox, Stream, Sum, open01, scatter_bits};
+use super::{ATTEMPTS, Ask, Born, Found, Gates, Holder, Local, Pending, Question, Rest, Sampler, Stats};
+use crate::model::ranks::{Part, rank, within};
+use crate::run::{Block, Least, List, Philox, Stream, Sum, open01};
 use crate::special::sigmoid;
 use crate::{Error, Result};
 
@@ -17,22 +18,6 @@ pub struct Scratch<S> {
     order: Vec<u32>,
     free: Vec<bool>,
     used: Vec<bool>,
-}
-
-/// A random rank of a row for an atom: a hash of both, and of a number that is new in every sweep.
-fn rank(salt: u64, id: u64, row: u64) -> u64 {
-    let atom = scatter_bits(salt ^ scatter_bits(id.wrapping_mul(GOLDEN)));
-    scatter_bits(atom.wrapping_add(row.wrapping_mul(0xD6E8_FEB8_6659_FD93)))
-}
-
-impl Part {
-    /// Ranks are below this.
-    pub(super) const END: u64 = 1 << 63;
-
-    fn holds(&self, row: u64) -> bool {
-        let rank = if row == self.first.0 || row == self.first.1 { 0 } else { (rank(self.salt, 0, row) >> 1).max(1) };
-        (self.from..self.to).contains(&rank)
-    }
 }
 
 impl Pending<'_> {
@@ -55,20 +40,13 @@ impl Pending<'_> {
         match &moved.rows {
             None => local.rows.iter_mut().for_each(exchange),
             Some(core) => {
-                let end = first_row + local.rows.len() as u64;
-                let here = &core[core.partition_point(|&row| row < first_row)..core.partition_point(|&row| row < end)];
-                let here = here.iter().map(|row| (row - first_row) as usize);
+                let (from, to) = within(core, first_row, local.rows.len());
+                let here = core[from..to].iter().map(|row| (row - first_row) as usize);
                 let dealt = local.dealt.iter().map(|&i| i as usize);
                 here.chain(dealt).for_each(|i| exchange(&mut local.rows[i]));
             }
         }
     }
-}
-
-/// The part of a sorted list of rows that lies in a block, with the place in the list of its first.
-fn within(chosen: &[u64], block: &Block<'_>) -> (usize, usize) {
-    let end = block.first_row + block.rows() as u64;
-    (chosen.partition_point(|&r| r < block.first_row), chosen.partition_point(|&r| r < end))
 }
 
 /// Entries of a row by place.
@@ -108,7 +86,7 @@ pub(super) fn visit<L: Likelihood>(
     let mut rng = stream.rng();
     match &ask.kind {
         Question::Private { private, ln_rates, room, first_id, chosen } => {
-            let (from, to) = within(chosen, block);
+            let (from, to) = within(chosen, block.first_row, block.rows());
             for (number, &row_number) in chosen[from..to].iter().enumerate() {
                 let i = (row_number - block.first_row) as usize;
                 let row = row_of(block, local, i);
@@ -130,7 +108,7 @@ pub(super) fn visit<L: Likelihood>(
             }
         }
         Question::Lists { chosen } => {
-            let (from, to) = within(chosen, block);
+            let (from, to) = within(chosen, block.first_row, block.rows());
             for &row in &chosen[from..to] {
                 let list = &local.rows[(row - block.first_row) as usize];
                 stats.lists.0.push((row, list.iter().map(|e| e.0).collect()));
