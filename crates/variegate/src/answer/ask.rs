@@ -1,8 +1,8 @@
 //! Asking a posterior for a capability by name: the way of the fronts. What it lacks is one error, which says what it has.
 
 use super::{
-    Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, Posterior, Predict, RealPrediction, Responsibilities,
-    RowLikelihood, Selection,
+    Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, Posterior, Predict, RealPrediction, Rebuilt,
+    Responsibilities, RowLikelihood, Selection,
 };
 use crate::data::Dataset;
 use crate::{Error, Result};
@@ -17,6 +17,7 @@ impl Answers<'_> {
             (self.components.is_some(), "tell the shares of hidden components"),
             (self.pairs.is_some(), "tell which rows share a component"),
             (self.coordinates.is_some(), "transform rows to coordinates"),
+            (self.rebuilding.is_some(), "build rows from coordinates"),
             (self.density.is_some(), "tell how probable rows are"),
             (self.completion.is_some(), "complete rows"),
             (self.imputation.is_some(), "impute missing entries"),
@@ -117,6 +118,16 @@ impl dyn Posterior + '_ {
     /// [`super::PlaceRows::transform`].
     pub fn transform(&self, data: &Dataset<'_>) -> Result<Coordinates> {
         self.answers().coordinates.ok_or_else(|| self.lacks("transform rows to coordinates"))?.transform(data)
+    }
+
+    /// [`super::RebuildRows::reconstruct`].
+    pub fn reconstruct(&self, data: &Dataset<'_>) -> Result<Rebuilt> {
+        self.answers().rebuilding.ok_or_else(|| self.lacks("build rows from coordinates"))?.reconstruct(data)
+    }
+
+    /// [`super::RebuildRows::rebuild`].
+    pub fn rebuild(&self, coordinates: &[f64]) -> Result<Vec<f64>> {
+        self.answers().rebuilding.ok_or_else(|| self.lacks("build rows from coordinates"))?.rebuild(coordinates)
     }
 
     /// [`super::RowDensity::held_out`].

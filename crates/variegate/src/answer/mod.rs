@@ -8,7 +8,7 @@
 //! | `classes.rs`, `outcomes.rs` | classes and real outcomes of rows |
 //! | `likelihoods.rs` | log likelihood of rows under each draw |
 //! | `components.rs` | hidden components of rows |
-//! | `rows.rs` | coordinates, probabilities, completions, missing entries and neighbours of rows |
+//! | `rows.rs` | coordinates (and back), probabilities, completions, missing entries and neighbours of rows |
 //! | `selection.rs` | structures that were compared |
 //! | `ask.rs` | asking for one of them, with one error for those that are not there |
 //! | `summary.rs`, `arrays.rs` | what every posterior says of itself: figures, tables, arrays |
@@ -41,7 +41,9 @@ pub use likelihoods::{RowLikelihood, RowLikelihoods, known_classes};
 pub(crate) use outcomes::check_levels;
 pub use outcomes::{PredictOutcomes, RealPrediction};
 pub use panels::{PREDICT_PANEL, check_new_rows, check_prediction_rows, choose_method, for_panels, for_panels_parallel};
-pub use rows::{CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, Neighbours, PlaceRows, RowDensity};
+pub use rows::{
+    CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, Neighbours, PlaceRows, RebuildRows, Rebuilt, RowDensity,
+};
 pub use selection::{Chosen, Selection};
 pub use summary::{ColumnKind, Fact, Figure, Summary, SummaryColumn, SummaryTable};
 
@@ -89,6 +91,8 @@ pub struct Answers<'a> {
     pub pairs: Option<&'a dyn SharedComponents>,
     /// Coordinates of rows.
     pub coordinates: Option<&'a dyn PlaceRows>,
+    /// Rows from their coordinates.
+    pub rebuilding: Option<&'a dyn RebuildRows>,
     /// Probabilities of rows.
     pub density: Option<&'a dyn RowDensity>,
     /// Completions of rows.

@@ -1,6 +1,7 @@
-//! What models of rows alone say of rows: coordinates, probabilities, completions, missing entries and neighbours.
+//! What models of rows alone say of rows: coordinates and back, probabilities, completions, missing entries and neighbours.
 
 use crate::data::Dataset;
+use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
 /// A posterior that places rows in a space of factors or features.
@@ -37,6 +38,23 @@ pub struct Imputed {
     pub values: Vec<f64>,
     /// The standard deviation of that distribution; 0 where the entry was observed.
     pub deviation: Vec<f64>,
+}
+
+/// A posterior that builds rows from their coordinates.
+pub trait RebuildRows {
+    /// Rows as the model sees them, given themselves.
+    fn reconstruct(&self, data: &Dataset<'_>) -> Result<Rebuilt>;
+    /// Rows of these coordinates (row-major, one number a row and coordinate).
+    fn rebuild(&self, coordinates: &[f64]) -> Result<Vec<f64>>;
+}
+
+/// Rows as a model sees them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rebuilt {
+    /// Row-major: what is expected of each entry, on average over the posterior.
+    pub mean: Vec<f64>,
+    /// What the likeliest code of the row gives, under the draw whose components stand for all.
+    pub likeliest: Vec<f64>,
 }
 
 /// A posterior that tells which rows are alike.
@@ -97,6 +115,31 @@ pub struct HeldOut {
 }
 
 impl HeldOut {
+    /// From the log weights of each draw, row and run, whose means estimate the probability of the row under the draw up to a factor `e^unit` of
+    /// its own.
+    pub(crate) fn of_weights(weights: &[Vec<Vec<f64>>], unit: &[f64]) -> Self {
+        let ln_mean_exp = |values: &[f64]| log_sum_exp(values) - (values.len() as f64).ln();
+        let by_draw: Vec<Vec<f64>> =
+            weights.iter().map(|draw| draw.iter().zip(unit).map(|(w, unit)| ln_mean_exp(w) + unit).collect()).collect();
+        let mut found = Self::default();
+        for i in 0..unit.len() {
+            let rows: Vec<f64> = by_draw.iter().map(|d| d[i]).collect();
+            let mean = ln_mean_exp(&rows);
+            let relative: Vec<f64> = rows.iter().map(|v| (v - mean).exp()).collect();
+            let l = relative.len() as f64;
+            let spread = relative.iter().map(|r| (r - 1.0) * (r - 1.0)).sum::<f64>() / (l - 1.0);
+            found.error.push((spread / l).sqrt());
+            let all = || weights.iter().flat_map(|draw| draw[i].iter().copied());
+            let top = all().fold(f64::NEG_INFINITY, f64::max);
+            let (sum, square) = all().map(|w| (w - top).exp()).fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
+            found.effective.push(sum * sum / square);
+            found.ln_probability.push(mean);
+        }
+        let products: Vec<f64> = by_draw.iter().map(|d| d.iter().sum()).collect();
+        found.joint = ln_mean_exp(&products);
+        found
+    }
+
     /// Mean log probability of a row; NaN without rows.
     pub fn mean(&self) -> f64 {
         self.ln_probability.iter().sum::<f64>() / self.ln_probability.len() as f64

@@ -55,11 +55,11 @@ use crate::{Error, Result};
 
 /// The families as modules, for [`crate::prelude`]. A new one is one word here and one in [`FAMILIES`].
 pub mod families {
-    pub use super::{experts, factors, logistic, softmax};
+    pub use super::{experts, factors, features, logistic, softmax};
 }
 
 /// Every family there is.
-pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors];
+pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors, &features::Features];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {

@@ -269,7 +269,8 @@ mod tests {
     fn steps_between_bounds_keep_the_truncated_distribution() {
         let mut rng = SmallRng::seed_from_u64(6);
         for (p, uses, low, high) in [(process(1.0, 1.0, 0.0), 2, 0.2f64, 0.7f64), (process(1.0, 0.4, 0.3), 0, 0.01, 0.5)] {
-            let density = |mu: f64| mu.powf(uses as f64 - p.discount - 1.0) * (1.0 - mu).powf(5.0 - uses as f64 + p.concentration + p.discount - 1.0);
+            let density =
+                |mu: f64| mu.powf(uses as f64 - p.discount - 1.0) * (1.0 - mu).powf(5.0 - uses as f64 + p.concentration + p.discount - 1.0);
             let cells = 20_000;
             let (mut total, mut mean) = (0.0, 0.0);
             for i in 0..cells {

@@ -7,7 +7,7 @@ use super::draws::{Draw, read};
 use super::likelihood::{Likelihood, Scale};
 use super::matching::same_atoms;
 use super::settings::{LikelihoodKind, Settings};
-use super::stage::{COUNTED, Stage, ln_mean_exp};
+use super::stage::{COUNTED, Stage};
 use super::{NAME, Schema};
 use crate::answer::{
     Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin,
@@ -244,26 +244,7 @@ impl FactorsPosterior {
             Ok(parts.concat())
         };
         let weights: Vec<Vec<Vec<f64>>> = stages.par_iter().map(annealed).collect::<Result<_>>()?;
-        // log probability of each row by each draw, and all weights of each row
-        let by_draw: Vec<Vec<f64>> =
-            weights.iter().map(|draw| draw.iter().zip(&unit).map(|(w, unit)| ln_mean_exp(w) + unit).collect()).collect();
-        let all = (0..n).map(|i| weights.iter().flat_map(|draw| draw[i].iter().copied()).collect::<Vec<f64>>());
-        let mut found = HeldOut::default();
-        for (i, weights) in all.enumerate() {
-            let rows: Vec<f64> = by_draw.iter().map(|d| d[i]).collect();
-            let mean = ln_mean_exp(&rows);
-            let relative: Vec<f64> = rows.iter().map(|v| (v - mean).exp()).collect();
-            let l = relative.len() as f64;
-            let spread = relative.iter().map(|r| (r - 1.0) * (r - 1.0)).sum::<f64>() / (l - 1.0);
-            found.error.push((spread / l).sqrt());
-            let top = weights.iter().fold(f64::NEG_INFINITY, |m, &w| m.max(w));
-            let (sum, square) = weights.iter().map(|w| (w - top).exp()).fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
-            found.effective.push(sum * sum / square);
-            found.ln_probability.push(mean);
-        }
-        let products: Vec<f64> = by_draw.iter().map(|d| d.iter().sum()).collect();
-        found.joint = ln_mean_exp(&products);
-        Ok(found)
+        Ok(HeldOut::of_weights(&weights, &unit))
     }
 
     fn complete_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::likelihood::Likelihood;
-use crate::prior::BetaProcess;
 use crate::model::ranks::Part;
+use crate::prior::BetaProcess;
 use crate::run::{Block, Draws, Least, List, Merge, Philox, Program, Report, Rows, Stream, Sum, Tick, open01};
 use crate::{Error, Result, words};
 

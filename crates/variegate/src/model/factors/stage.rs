@@ -9,7 +9,7 @@ use crate::data::{TargetView, X};
 use crate::dist::Beta;
 use crate::prior::BetaProcess;
 use crate::run::{Block, Philox, Purpose, Stream, open01};
-use crate::special::{log_sum_exp, sigmoid};
+use crate::special::sigmoid;
 
 /// Chance that a new row would use an atom that was left out.
 const LEFT_OUT: f64 = 1e-6;
@@ -138,9 +138,4 @@ impl<L: Likelihood> Stage<L> {
     pub(super) fn view(&self) -> &L::View {
         &self.view
     }
-}
-
-/// Log of the mean of exponentials.
-pub(super) fn ln_mean_exp(values: &[f64]) -> f64 {
-    log_sum_exp(values) - (values.len() as f64).ln()
 }

@@ -54,7 +54,8 @@ impl Checkable for Subject {
     type Model = Sampler;
 
     fn title(&self) -> String {
-        let process = if self.program.learn.discount.is_some() || self.program.hyper.process.discount > 0.0 { "stable-beta" } else { "buffet" };
+        let process =
+            if self.program.learn.discount.is_some() || self.program.hyper.process.discount > 0.0 { "stable-beta" } else { "buffet" };
         let entries = if self.program.angular.is_some() { "mutual-angular" } else { "Gaussian" };
         format!("features by {}, {process} process, {entries}", self.program.kind.word())
     }
@@ -136,7 +137,15 @@ impl Checkable for Subject {
             names.extend(["intercept", "squared intercept", "intercept × ones"]);
         }
         if self.program.angular.is_some() {
-            names.extend(["places", "first two directions", "sum of lengths", "ln last chance", "length of the first", "first direction", "uses of the first"]);
+            names.extend([
+                "places",
+                "first two directions",
+                "sum of lengths",
+                "ln last chance",
+                "length of the first",
+                "first direction",
+                "uses of the first",
+            ]);
         }
         if learn.rate.is_some() {
             names.extend(["ln rate", "ln rate × places"]);
@@ -204,7 +213,11 @@ impl Checkable for Subject {
         }
         let places = features.len() as f64;
         let width = self.program.width;
-        let pair = if places > 1.0 && self.program.angular.is_some() { dot(&features.entries[..width], &features.entries[width..2 * width]) } else { 0.0 };
+        let pair = if places > 1.0 && self.program.angular.is_some() {
+            dot(&features.entries[..width], &features.entries[width..2 * width])
+        } else {
+            0.0
+        };
         if self.program.angular.is_some() {
             let last = features.ln_on.last().copied().unwrap_or(0.0).max(-20.0);
             let one = |v: &[f64]| v.first().copied().unwrap_or(0.0);

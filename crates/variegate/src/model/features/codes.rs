@@ -148,7 +148,7 @@ impl Codes {
 
 /// Calls `f` with the place of each bit that is set, ascending.
 #[inline]
-pub fn for_ones(bits: &[u64], mut f: impl FnMut(usize)) {
+pub(super) fn for_ones(bits: &[u64], mut f: impl FnMut(usize)) {
     for (w, &word) in bits.iter().enumerate() {
         let mut left = word;
         while left != 0 {

@@ -82,8 +82,7 @@ pub(super) fn read(chains: &[Piece], width: usize) -> Result<(Vec<Draw>, Vec<usi
     for piece in chains {
         let (scalars, components) = (&piece.draws.scalars, &piece.draws.components);
         let missing = |name: &str| Error::Unfit(format!("the draws of chain {} have no column `{name}`", piece.chain));
-        let columns =
-            NUMBERS.iter().map(|name| scalars.column(name, 0).ok_or_else(|| missing(name))).collect::<Result<Vec<_>>>()?;
+        let columns = NUMBERS.iter().map(|name| scalars.column(name, 0).ok_or_else(|| missing(name))).collect::<Result<Vec<_>>>()?;
         let (at, found) = scalars.find("intercept").ok_or_else(|| missing("intercept"))?;
         if found != width {
             return Err(missing("intercept"));
@@ -94,7 +93,20 @@ pub(super) fn read(chains: &[Piece], width: usize) -> Result<(Vec<Draw>, Vec<usi
                 std::array::from_fn(|i| columns[i][s]);
             let intercept = row[at..at + width].to_vec();
             let truncated = truncated != 0.0;
-            all.push(Draw { ln_joint, ln_likelihood, mass, concentration, discount, noise, spread, rate, kappa, truncated, intercept, ..Draw::default() });
+            all.push(Draw {
+                ln_joint,
+                ln_likelihood,
+                mass,
+                concentration,
+                discount,
+                noise,
+                spread,
+                rate,
+                kappa,
+                truncated,
+                intercept,
+                ..Draw::default()
+            });
         }
         lengths.push(count);
         if components.rows() == 0 {

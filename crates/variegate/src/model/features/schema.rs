@@ -45,7 +45,8 @@ impl Schema {
         let mut warnings = Vec::new();
         if settings.missing {
             let missing = survey.source_missing();
-            let never: Vec<usize> = (0..header.width).filter(|&j| missing.iter().skip(j).step_by(header.width).sum::<u64>() == survey.rows()).collect();
+            let never: Vec<usize> =
+                (0..header.width).filter(|&j| missing.iter().skip(j).step_by(header.width).sum::<u64>() == survey.rows()).collect();
             if let Some(&j) = never.first() {
                 return unfit(format!("column {} has no observed entry: leave it out", header.column_name(j)));
             }
@@ -61,8 +62,15 @@ impl Schema {
             variance = 1.0;
         }
         let means = survey.column_means().iter().map(|m| m / scale).collect();
-        let schema =
-            Self { columns: header.columns.clone(), width: header.width, rows: survey.rows(), sparse: header.sparse, scale, variance, means };
+        let schema = Self {
+            columns: header.columns.clone(),
+            width: header.width,
+            rows: survey.rows(),
+            sparse: header.sparse,
+            scale,
+            variance,
+            means,
+        };
         Ok((schema, warnings))
     }
 

@@ -184,22 +184,18 @@ impl Settings {
                 &["magnitude", "magnitude_shape", "kappa", "learn_kappa", "direction", "births"],
                 "left out: it is for `prior` mutual-angular alone",
             ),
-            (
-                angular,
-                &["split_merge", "shear", "complement"],
-                "left out: with `prior` mutual-angular there is no such move",
-            ),
+            (angular, &["split_merge", "shear", "complement"], "left out: with `prior` mutual-angular there is no such move"),
             (
                 angular && self.magnitude == MagnitudeKind::Gamma,
                 &["feature_variance"],
                 "left out: lengths of features are gamma; it is for `magnitude` chi",
             ),
+            (angular && self.magnitude == MagnitudeKind::Chi, &["magnitude_shape"], "left out: it is for `magnitude` gamma alone"),
             (
-                angular && self.magnitude == MagnitudeKind::Chi,
-                &["magnitude_shape"],
-                "left out: it is for `magnitude` gamma alone",
+                !anchored,
+                &["split_merge", "shear", "complement", "pairs", "births", "birth_rows"],
+                "left out: it is for `sampler` anchored alone",
             ),
-            (!anchored, &["split_merge", "shear", "complement", "pairs", "births", "birth_rows"], "left out: it is for `sampler` anchored alone"),
             (self.intercept != InterceptKind::Sample, &["complement"], "left out: it is for `intercept` sample alone"),
             (self.start == StartKind::Empty, &["restarts", "start_rows", "start_sweeps"], "left out: it is for `start` grown alone"),
         ]

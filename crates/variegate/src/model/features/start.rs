@@ -2,9 +2,9 @@
 //!
 //! Barriers between ways to express the same rows grow with the number of rows; they are crossed while there are few.
 
-use rayon::prelude::*;
 use rand::Rng;
 use rand::seq::SliceRandom;
+use rayon::prelude::*;
 use std::borrow::Cow;
 
 use super::angular::Angular;

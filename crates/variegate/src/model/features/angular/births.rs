@@ -44,7 +44,8 @@ fn deal(residuals: &[Vec<f64>], given: Option<&[bool]>, noise: f64, variance: f6
         let spread = noise * (1.0 + weight);
         let with: f64 = residual.iter().zip(&column.sum).map(|(e, s)| (e - weight * s) * (e - weight * s)).sum();
         let width = residual.len() as f64;
-        let lean = (-0.5 * width * (spread / noise).ln() - 0.5 * with / spread + 0.5 * dot(residual, residual) / noise).clamp(-SUREST, SUREST);
+        let lean =
+            (-0.5 * width * (spread / noise).ln() - 0.5 * with / spread + 0.5 * dot(residual, residual) / noise).clamp(-SUREST, SUREST);
         let on = given.map_or_else(|| open01(rng) < sigmoid(lean), |given| given[i]);
         column.ln_drawn += ln_sigmoid(if on { lean } else { -lean });
         column.on.push(on);
@@ -69,7 +70,8 @@ impl Angular {
         ordered.forget(state);
         let told = state.features.in_use();
         let found = course.ask(state, Question::Rows { rows: Cow::Owned(sorted) }, Which::All)?.gathered.0;
-        let members: Vec<Member> = chosen.iter().filter_map(|row| found.iter().find(|g| g.row == *row)).map(|g| Member::of(g, &told)).collect();
+        let members: Vec<Member> =
+            chosen.iter().filter_map(|row| found.iter().find(|g| g.row == *row)).map(|g| Member::of(g, &told)).collect();
         let inside = |k: usize| members.iter().filter(|m| m.used.contains(&k)).count() as u64;
         let outside: Vec<bool> = (0..state.features.len()).map(|k| state.features.uses[k] > inside(k)).collect();
         let places = outside.iter().rposition(|o| *o).map_or(0, |k| k + 1) + EXTRA;

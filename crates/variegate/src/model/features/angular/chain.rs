@@ -235,9 +235,14 @@ mod tests {
         }
         let (terms, total) = chain.cosines(&U);
         assert!((chain.ln_density(&U) - (4.0 * -ln_surface(3) - terms * chain.flat - 2.0 * total)).abs() < 1e-13);
-        for (dim, kappa, told) in
-            [(2, 3.0, -3.4231846882), (3, 2.0, -3.1262444390), (36, 1.0, 12.192904507), (36, 36.0, -1.4592838851), (1032, 500.0, 2003.3445307), (5000, 1.0, 14194.604014)]
-        {
+        for (dim, kappa, told) in [
+            (2, 3.0, -3.4231846882),
+            (3, 2.0, -3.1262444390),
+            (36, 1.0, 12.192904507),
+            (36, 36.0, -1.4592838851),
+            (1032, 500.0, 2003.3445307),
+            (5000, 1.0, 14194.604014),
+        ] {
             assert!((ln_normaliser(dim, kappa) / told - 1.0).abs() < 1e-9, "{dim} {kappa}");
         }
         assert!((ln_normaliser(1, 0.7) + (2.0 * 0.7f64.cosh()).ln()).abs() < 1e-13);

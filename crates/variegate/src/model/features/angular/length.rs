@@ -1,6 +1,5 @@
 //! Lengths of features.
 
-
 use super::chain::ln_normaliser;
 use crate::Result;
 use crate::dist::{Concentration, Gamma};
@@ -25,7 +24,8 @@ impl Lengths {
             Self::Gamma { shape, rate } => shape * rate.ln() - ln_gamma(shape) + (shape - 1.0) * r.ln() - rate * r,
             Self::Chi { dim, variance } => {
                 let half = 0.5 * dim;
-                (1.0 - half) * std::f64::consts::LN_2 - ln_gamma(half) - half * variance.ln() + (dim - 1.0) * r.ln() - 0.5 * r * r / variance
+                (1.0 - half) * std::f64::consts::LN_2 - ln_gamma(half) - half * variance.ln() + (dim - 1.0) * r.ln()
+                    - 0.5 * r * r / variance
             }
         }
     }
@@ -111,7 +111,9 @@ mod tests {
                 })
             })
             .collect();
-        for (values, told) in [(batches.iter().map(|b| b.0).collect::<Vec<_>>(), 0.4605274976), (batches.iter().map(|b| b.1).collect(), 0.2587721662)] {
+        for (values, told) in
+            [(batches.iter().map(|b| b.0).collect::<Vec<_>>(), 0.4605274976), (batches.iter().map(|b| b.1).collect(), 0.2587721662)]
+        {
             let n = values.len() as f64;
             let mean = values.iter().sum::<f64>() / n;
             let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();

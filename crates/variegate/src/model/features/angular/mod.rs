@@ -300,7 +300,10 @@ impl Angular {
         let sticks: f64 = (0..features.len())
             .map(|k| {
                 let m = features.uses[k] as f64;
-                process.mass.ln() - features.ln_on[k] + m * features.ln_on[k] + (rows - m) * features.ln_off[k] + lengths.ln_density(features.lengths[k])
+                process.mass.ln() - features.ln_on[k]
+                    + m * features.ln_on[k]
+                    + (rows - m) * features.ln_off[k]
+                    + lengths.ln_density(features.lengths[k])
             })
             .sum();
         let unused = features.ln_on.last().map_or(0.0, |&y| process.unused_above(y, sampler.rows));

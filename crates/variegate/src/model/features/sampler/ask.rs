@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+use crate::linalg::{dot, mul_t};
 use crate::merge_fields;
 use crate::model::ranks::Part;
 use crate::run::{Least, List, Merge, Sum};
@@ -38,6 +39,27 @@ pub struct View {
 }
 
 impl View {
+    /// These features beside this intercept, for rows of either kind.
+    pub(in crate::model::features) fn new(weights: Vec<f64>, intercept: &[f64], noise: f64, sparse: bool) -> Self {
+        let width = intercept.len();
+        let count = weights.len().checked_div(width).unwrap_or(0);
+        let mut gram = vec![0.0; count * count];
+        if count > 0 {
+            mul_t(&weights, &weights, &mut gram, count, width, count, false);
+        }
+        let mut by_column = Vec::new();
+        if sparse {
+            by_column.resize(count * width, 0.0);
+            for k in 0..count {
+                for j in 0..width {
+                    by_column[j * count + k] = weights[k * width + j];
+                }
+            }
+        }
+        let with_intercept = weights.chunks_exact(width.max(1)).map(|w| dot(w, intercept)).collect();
+        Self { weights, by_column, gram, intercept: intercept.to_vec(), with_intercept, noise }
+    }
+
     /// Number of features.
     pub fn count(&self) -> usize {
         self.with_intercept.len()

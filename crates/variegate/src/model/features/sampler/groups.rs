@@ -301,7 +301,9 @@ mod tests {
     fn private_features_have_their_distribution() {
         let mut rng = SmallRng::seed_from_u64(2);
         let density = |j: usize| Shared::default().ln_density(1.2f64.powi(2) + 0.4f64.powi(2), j, 0.25, 1.0, 2.0);
-        for (rate, told) in [(0.4, [0.453558707, 0.469372206, 0.069311854, 0.007137695]), (0.83776, [0.249327685, 0.540398326, 0.167133600, 0.036047392])] {
+        for (rate, told) in
+            [(0.4, [0.453558707, 0.469372206, 0.069311854, 0.007137695]), (0.83776, [0.249327685, 0.540398326, 0.167133600, 0.036047392])]
+        {
             let n = 200_000;
             let mut counts = [0.0; 60];
             (0..n).for_each(|_| counts[tilted_poisson(rate, 50, density, &mut rng)] += 1.0 / n as f64);

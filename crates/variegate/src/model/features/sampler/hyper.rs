@@ -90,7 +90,8 @@ impl Learn {
         ];
         let variances = [(self.noise, hyper.noise), (self.spread, hyper.spread)];
         let known = |(prior, x): (Option<(f64, f64)>, f64), f: fn((f64, f64), f64) -> f64| prior.map_or(0.0, |p| f(p, x));
-        gammas.into_iter().map(|g| known(g, ln_gamma_pdf)).sum::<f64>() + variances.into_iter().map(|v| known(v, ln_inverse_gamma)).sum::<f64>()
+        gammas.into_iter().map(|g| known(g, ln_gamma_pdf)).sum::<f64>()
+            + variances.into_iter().map(|v| known(v, ln_inverse_gamma)).sum::<f64>()
     }
 }
 
@@ -181,6 +182,10 @@ impl Course<'_> {
         let used: Vec<usize> = state.features.in_use();
         let entries: Vec<f64> = state.features.weights(&used);
         let columns = state.hyper.process.ln_columns(used.iter().map(|&k| state.features.uses[k]), sampler.rows);
-        ln_likelihood + columns + ln_normal(&entries, state.hyper.spread) + sampler.ln_intercept(&state.intercept) + sampler.learn.ln_density(&state.hyper)
+        ln_likelihood
+            + columns
+            + ln_normal(&entries, state.hyper.spread)
+            + sampler.ln_intercept(&state.intercept)
+            + sampler.learn.ln_density(&state.hyper)
     }
 }

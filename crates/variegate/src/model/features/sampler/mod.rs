@@ -23,7 +23,7 @@ mod weights;
 mod tests;
 
 pub(super) use hyper::Learn;
-pub(in crate::model::features) use rows::Flips;
+pub(super) use rows::{Entries, happens};
 pub use rows::{Local, Scratch};
 pub(super) use weights::Totals;
 
@@ -33,7 +33,6 @@ use super::angular::Angular;
 use super::settings::SamplerKind;
 use super::state::{Figures, Hyper, State};
 use crate::Result;
-use crate::linalg::{dot, mul_t};
 use crate::run::{Block, Draws, Philox, Program, Report, Rows, Stream, Tick, Which};
 use ask::{Ask, Change, Question, Stats, View};
 
@@ -204,24 +203,8 @@ impl<'r> Course<'r> {
 
 impl Sampler {
     /// The features at these places as rows need them.
-    pub(super) fn view(&self, state: &State, places: &[usize]) -> View {
-        let (count, width) = (places.len(), self.width);
-        let weights = state.features.weights(places);
-        let mut gram = vec![0.0; count * count];
-        if count > 0 && width > 0 {
-            mul_t(&weights, &weights, &mut gram, count, width, count, false);
-        }
-        let mut by_column = Vec::new();
-        if self.sparse {
-            by_column.resize(count * width, 0.0);
-            for k in 0..count {
-                for j in 0..width {
-                    by_column[j * count + k] = weights[k * width + j];
-                }
-            }
-        }
-        let with_intercept = (0..count).map(|k| dot(&weights[k * width..][..width], &state.intercept)).collect();
-        View { weights, by_column, gram, intercept: state.intercept.clone(), with_intercept, noise: state.hyper.noise }
+    fn view(&self, state: &State, places: &[usize]) -> View {
+        View::new(state.features.weights(places), &state.intercept, state.hyper.noise, self.sparse)
     }
 
     /// The state before any row was seen.

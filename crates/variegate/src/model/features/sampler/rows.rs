@@ -48,15 +48,15 @@ const CERTAIN: f64 = 38.0;
 
 /// Whether something of these log odds happens.
 #[inline]
-fn happens(ln_odds: f64, rng: &mut Philox) -> bool {
+pub(in crate::model::features) fn happens(ln_odds: f64, rng: &mut Philox) -> bool {
     if ln_odds.abs() > CERTAIN { ln_odds > 0.0 } else { open01(rng) < sigmoid(ln_odds) }
 }
 
 /// Entries of a block, what stands in for the missing ones in their place, and what one unit of the model is.
 #[derive(Clone, Copy)]
-pub(super) struct Entries<'a> {
-    pub(super) x: X<'a>,
-    pub(super) per_unit: f64,
+pub(in crate::model::features) struct Entries<'a> {
+    pub(in crate::model::features) x: X<'a>,
+    pub(in crate::model::features) per_unit: f64,
 }
 
 impl<'a> Entries<'a> {
@@ -83,7 +83,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Inner products of all rows with all features.
-    fn products(&self, view: &View, out: &mut Vec<f64>) {
+    pub(in crate::model::features) fn products(&self, view: &View, out: &mut Vec<f64>) {
         let (n, count) = (self.x.rows(), view.count());
         out.clear();
         out.resize(n * count, 0.0);
@@ -106,7 +106,7 @@ impl<'a> Entries<'a> {
     }
 
     /// A row, in units of the model.
-    pub(super) fn row(&self, i: usize, out: &mut Vec<f64>) {
+    pub(in crate::model::features) fn row(&self, i: usize, out: &mut Vec<f64>) {
         out.clear();
         out.resize(self.x.cols(), 0.0);
         self.x.for_row(i, |j, v| out[j] = v * self.per_unit);
@@ -466,7 +466,7 @@ fn has(bits: &[u64], k: usize) -> bool {
 }
 
 /// How rows take features up and put them down.
-pub(in crate::model::features) struct Flips<'a> {
+struct Flips<'a> {
     view: &'a View,
     ln_odds: &'a [f64],
     per_noise: f64,
@@ -475,7 +475,7 @@ pub(in crate::model::features) struct Flips<'a> {
 }
 
 impl<'a> Flips<'a> {
-    pub(in crate::model::features) fn new(view: &'a View, ln_odds: &'a [f64], half: &'a mut Vec<f64>) -> Self {
+    fn new(view: &'a View, ln_odds: &'a [f64], half: &'a mut Vec<f64>) -> Self {
         let per_noise = 1.0 / view.noise;
         half.clear();
         half.extend((0..view.count()).map(|k| 0.5 * view.products(k)[k] * per_noise));
@@ -484,21 +484,16 @@ impl<'a> Flips<'a> {
 
     /// Inner products of what a row leaves unexplained with all features.
     fn begin<'q>(&self, products: &[f64], codes: &Codes, i: usize, q: &'q mut Vec<f64>) -> &'q mut [f64] {
-        self.begin_bits(products, codes.row(i), i, q)
-    }
-
-    /// The same for bits that are elsewhere.
-    pub(in crate::model::features) fn begin_bits<'q>(&self, products: &[f64], bits: &[u64], i: usize, q: &'q mut Vec<f64>) -> &'q mut [f64] {
         let count = self.view.count();
         q.clear();
         q.extend(products[i * count..][..count].iter().zip(&self.view.with_intercept).map(|(p, b)| p - b));
-        for_ones(bits, |k| q.iter_mut().zip(self.view.products(k)).for_each(|(q, c)| *q -= c));
+        for_ones(codes.row(i), |k| q.iter_mut().zip(self.view.products(k)).for_each(|(q, c)| *q -= c));
         q
     }
 
     /// Draws whether a row uses a feature.
     #[inline]
-    pub(in crate::model::features) fn flip(&self, k: usize, lean: f64, bits: &mut [u64], q: &mut [f64], rng: &mut Philox) -> bool {
+    fn flip(&self, k: usize, lean: f64, bits: &mut [u64], q: &mut [f64], rng: &mut Philox) -> bool {
         let on = has(bits, k);
         let half = if on { self.half[k] } else { -self.half[k] };
         let next = happens(self.ln_odds[k] + lean + q[k] * self.per_noise + half, rng);
@@ -519,7 +514,7 @@ impl<'a> Flips<'a> {
     }
 
     /// Draws the use of two features together, which are chosen by the features alone.
-    pub(in crate::model::features) fn pair(&self, free: &[u32], bits: &mut [u64], q: &mut [f64], rng: &mut Philox) {
+    fn pair(&self, free: &[u32], bits: &mut [u64], q: &mut [f64], rng: &mut Philox) {
         let first = rng.random_range(0..free.len());
         let j = free[first] as usize;
         let products = self.view.products(j);

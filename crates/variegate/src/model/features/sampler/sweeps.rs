@@ -41,7 +41,12 @@ fn anchored(course: &mut Course<'_>, state: &mut State, warm_up: bool) -> Result
     learn(course, state, &totals, ln_marginal)?;
     sampler.draw_chances(state, &mut course.rng)?;
     let named = |name: &str, count: f64| (name.to_string(), count);
-    Ok(vec![named("splits", splits as f64), named("merges", merges as f64), named("shears", sheared as f64), named("complements", turned as f64)])
+    Ok(vec![
+        named("splits", splits as f64),
+        named("merges", merges as f64),
+        named("shears", sheared as f64),
+        named("complements", turned as f64),
+    ])
 }
 
 fn row_slice(course: &mut Course<'_>, state: &mut State) -> Result<Extras> {

@@ -1,0 +1,356 @@
+//! A fitted model: codes, densities and completions of new rows, rows from codes, and which rows are alike.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::draws::{Draw, read};
+use super::settings::Settings;
+use super::stage::{Code, Stage, Want};
+use super::{NAME, Schema};
+use crate::answer::{
+    Answers, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin, PREDICT_PANEL, PlaceRows,
+    Posterior, RebuildRows, Rebuilt, RowDensity, Summary, check_new_rows,
+};
+use crate::data::{Dataset, Needs};
+use crate::infer::assignment::assign;
+use crate::linalg::{dot, mul_t};
+use crate::run::{Piece, state};
+use crate::{Error, Result};
+
+const SAVED: state::Kind = state::Kind::new("features posterior", &["0.1"]);
+/// Stored draws that new rows are coded by, at most.
+const DRAWS: usize = 20;
+/// Features less alike than this (cosine) are not the same.
+const ALIKE: f64 = 0.7;
+
+/// Draws, and what they mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FeaturesPosterior {
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) draws: Vec<Draw>,
+    /// Draws of each chain.
+    pub(super) lengths: Vec<usize>,
+    /// Figures of every sweep after the warm-up, one chain after the other: the chains are judged by them.
+    pub(super) figures: Vec<Figures>,
+    /// The draw whose features stand for those of all.
+    pub(super) reference: usize,
+    /// For each draw, which of its features are those of the reference, those that most rows use first.
+    pub(super) same: Vec<Vec<Option<usize>>>,
+}
+
+/// Figures of the sweeps of one chain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Figures {
+    pub(super) ln_joint: Vec<f64>,
+    pub(super) ln_likelihood: Vec<f64>,
+    pub(super) features: Vec<f64>,
+    pub(super) noise: Vec<f64>,
+}
+
+fn figures(piece: &Piece, warm_up: u64) -> Figures {
+    let mut out = Figures::default();
+    for (_, report) in piece.trace.iter().filter(|t| t.0 > warm_up) {
+        let extra = |name: &str| report.extras.iter().find(|e| e.0 == name).map_or(f64::NAN, |e| e.1);
+        out.ln_joint.push(report.objective);
+        out.features.push(f64::from(report.components));
+        out.ln_likelihood.push(extra("log_likelihood"));
+        out.noise.push(extra("noise"));
+    }
+    out
+}
+
+/// For each feature of `first` the feature of `second` that it is.
+fn same_features(first: &[f64], second: &[f64], width: usize) -> Vec<Option<usize>> {
+    let lengths = |w: &[f64]| w.chunks_exact(width).map(|a| dot(a, a).sqrt().max(f64::MIN_POSITIVE)).collect::<Vec<f64>>();
+    let (a, b) = (lengths(first), lengths(second));
+    if a.is_empty() || b.is_empty() {
+        return vec![None; a.len()];
+    }
+    let mut cosine = vec![0.0; a.len() * b.len()];
+    mul_t(first, second, &mut cosine, a.len(), width, b.len(), false);
+    for (i, row) in cosine.chunks_exact_mut(b.len()).enumerate() {
+        row.iter_mut().zip(&b).for_each(|(c, b)| *c = (*c / (a[i] * b)).clamp(-1.0, 1.0));
+    }
+    // opposite features are not alike
+    let worth: Vec<f64> = cosine.iter().map(|c| c.max(0.0)).collect();
+    let found = |(i, j): (usize, Option<usize>)| j.filter(|j| cosine[i * b.len() + j] >= ALIKE);
+    assign(&worth, a.len(), b.len()).into_iter().enumerate().map(found).collect()
+}
+
+impl FeaturesPosterior {
+    pub(super) fn new(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
+        let (draws, lengths) = read(chains, schema.width)?;
+        KeptDraws::of(chains)?;
+        let figures = chains.iter().map(|c| figures(c, settings.n_warmup)).collect();
+        let better = |best: usize, i: usize| if draws[i].ln_joint > draws[best].ln_joint { i } else { best };
+        let reference = (0..draws.len()).fold(0, better);
+        let mut out = Self { schema: schema.clone(), settings: settings.clone(), draws, lengths, figures, reference, same: Vec::new() };
+        let of = &out.draws[reference];
+        let mut order: Vec<usize> = (0..of.count()).collect();
+        order.sort_by_key(|&k| std::cmp::Reverse(of.uses[k]));
+        let width = schema.width;
+        let first: Vec<f64> = order.iter().flat_map(|&k| &of.weights[k * width..][..width]).map(|&v| f64::from(v)).collect();
+        out.same = out.draws.par_iter().map(|d| same_features(&first, &d.wide_weights(), width)).collect();
+        Ok(out)
+    }
+
+    pub(super) fn load(saved: &[u8]) -> Result<Self> {
+        Ok(state::unseal(SAVED, saved)?)
+    }
+
+    /// Number of features of the draw that stands for all.
+    pub fn features(&self) -> usize {
+        self.draws[self.reference].count()
+    }
+
+    pub(super) fn feature_names(&self) -> Vec<String> {
+        (1..=self.features()).map(|k| format!("feature{k}")).collect()
+    }
+
+    /// Checks rows that are not those of the fit. Entries of theirs may be missing.
+    fn check(&self, data: &Dataset<'_>) -> Result<()> {
+        check_new_rows(data, self.schema.width, &self.schema.columns, Needs { missing: true, ..Needs::FEATURES })
+    }
+
+    /// Numbers of at most `most` draws, evenly spaced.
+    fn some_draws(&self, most: usize) -> Vec<usize> {
+        let n = self.draws.len();
+        let take = most.min(n);
+        (0..take).map(|i| (2 * i + 1) * n / (2 * take)).collect()
+    }
+
+    /// Codes of all rows by some draws, each turned into what is wanted of it: draw by draw, row by row.
+    fn codes<T: Send>(
+        &self,
+        data: &Dataset<'_>,
+        draws: &[usize],
+        want: Want,
+        turn: impl Fn(&Stage, usize, Code) -> T + Sync,
+    ) -> Vec<Vec<T>> {
+        let (x, n) = (data.x.view(), data.rows());
+        let stages: Vec<Stage> = draws.iter().map(|&d| Stage::new(&self.draws[d], d as u32, data.x.is_sparse())).collect();
+        let panels = n.div_ceil(PREDICT_PANEL);
+        let per_unit = 1.0 / self.schema.scale;
+        let work = |at: usize| {
+            let (stage, first) = (&stages[at / panels], at % panels * PREDICT_PANEL);
+            let codes = stage.codes(x.slice(first..(first + PREDICT_PANEL).min(n)), per_unit, want);
+            codes.into_iter().enumerate().map(|(i, code)| turn(stage, first + i, code)).collect::<Vec<T>>()
+        };
+        let mut parts: Vec<Vec<T>> = (0..stages.len() * panels).into_par_iter().map(work).collect();
+        let mut out = Vec::with_capacity(stages.len());
+        for _ in &stages {
+            let rest = parts.split_off(panels);
+            out.push(parts.into_iter().flatten().collect());
+            parts = rest;
+        }
+        out
+    }
+
+    /// Probability that each row uses each feature of the reference: the mean over the draws that have it.
+    fn mean_codes(&self, data: &Dataset<'_>) -> Vec<f64> {
+        let (features, draws) = (self.features(), self.some_draws(DRAWS));
+        let all = self.codes(data, &draws, Want::default(), |_, _, code| code.on);
+        let mut out = vec![0.0; data.rows() * features];
+        let mut found = vec![0.0; features];
+        for (draw, rows) in draws.iter().zip(all) {
+            for (f, place) in self.same[*draw].iter().enumerate() {
+                let Some(k) = *place else { continue };
+                found[f] += 1.0;
+                out.iter_mut().skip(f).step_by(features).zip(&rows).for_each(|(o, on)| *o += on[k]);
+            }
+        }
+        for row in out.chunks_exact_mut(features.max(1)) {
+            row.iter_mut().zip(&found).filter(|(_, n)| **n > 0.0).for_each(|(v, n)| *v /= n);
+        }
+        out
+    }
+
+    /// Features in units of the data, one a row: mean over the draws that have them.
+    pub(super) fn components(&self) -> Vec<f64> {
+        let (width, features) = (self.schema.width, self.features());
+        let mut out = vec![0.0; features * width];
+        let mut found = vec![0.0; features];
+        for (draw, same) in self.draws.iter().zip(&self.same) {
+            for (f, place) in same.iter().enumerate() {
+                let Some(k) = *place else { continue };
+                found[f] += 1.0;
+                out[f * width..][..width].iter_mut().zip(&draw.weights[k * width..][..width]).for_each(|(o, &v)| *o += f64::from(v));
+            }
+        }
+        for (feature, n) in out.chunks_exact_mut(width.max(1)).zip(&found) {
+            feature.iter_mut().for_each(|v| *v *= self.schema.scale / f64::max(*n, 1.0));
+        }
+        out
+    }
+
+    /// What is added to every row, in units of the data: mean over the draws.
+    pub(super) fn intercept(&self) -> Vec<f64> {
+        let mut out = vec![0.0; self.schema.width];
+        for draw in &self.draws {
+            out.iter_mut().zip(&draw.intercept).for_each(|(o, b)| *o += b * self.schema.scale / self.draws.len() as f64);
+        }
+        out
+    }
+}
+
+impl PlaceRows for FeaturesPosterior {
+    fn transform(&self, data: &Dataset<'_>) -> Result<Coordinates> {
+        self.check(data)?;
+        Ok(Coordinates { names: self.feature_names(), values: self.mean_codes(data) })
+    }
+}
+
+impl RebuildRows for FeaturesPosterior {
+    fn reconstruct(&self, data: &Dataset<'_>) -> Result<Rebuilt> {
+        self.check(data)?;
+        let (draws, scale) = (self.some_draws(DRAWS), self.schema.scale);
+        let all = self.codes(data, &draws, Want::default(), |stage, _, code| stage.fit(|k| code.on[k]));
+        let mut mean = vec![0.0; data.rows() * self.schema.width];
+        for rows in &all {
+            mean.iter_mut().zip(rows.iter().flatten()).for_each(|(m, v)| *m += v * scale / draws.len() as f64);
+        }
+        let best =
+            self.codes(data, &[self.reference], Want::default(), |stage, _, code| stage.fit(|k| f64::from(u8::from(code.best_has(k)))));
+        Ok(Rebuilt { mean, likeliest: best.concat().into_iter().flatten().map(|v| v * scale).collect() })
+    }
+
+    fn rebuild(&self, coordinates: &[f64]) -> Result<Vec<f64>> {
+        let (features, width) = (self.features(), self.schema.width);
+        if features > 0 && !coordinates.len().is_multiple_of(features) {
+            return Err(Error::Unfit(format!("codes must have {features} columns, one a feature")));
+        }
+        if let Some(at) = coordinates.iter().position(|v| !v.is_finite()) {
+            return Err(Error::Unfit(format!("row {}, feature {}: the code is not a finite number", at / features + 1, at % features + 1)));
+        }
+        let (intercept, components) = (self.intercept(), self.components());
+        let n = coordinates.len().checked_div(features).unwrap_or(0);
+        let mut out: Vec<f64> = (0..n).flat_map(|_| intercept.iter().copied()).collect();
+        if n > 0 {
+            crate::linalg::mul(coordinates, &components, &mut out, n, features, width, true);
+        }
+        Ok(out)
+    }
+}
+
+impl RowDensity for FeaturesPosterior {
+    fn counts(&self) -> bool {
+        false
+    }
+
+    fn held_out(&self, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
+        effort.check()?;
+        self.check(data)?;
+        let want = Want { density: Some((effort.temperatures, effort.runs)), both: false };
+        let weights = self.codes(data, &self.some_draws(effort.draws), want, |_, _, code| code.ln_density);
+        // densities are on the scale of the data, and those of the entries that were observed
+        let ln_unit = self.schema.scale.ln();
+        let unit: Vec<f64> = (0..data.rows())
+            .map(|i| {
+                let mut observed = self.schema.width as f64;
+                data.x.view().for_row(i, |_, v| observed -= f64::from(u8::from(v.is_nan())));
+                -observed * ln_unit
+            })
+            .collect();
+        Ok(HeldOut::of_weights(&weights, &unit))
+    }
+}
+
+impl ImputeRows for FeaturesPosterior {
+    fn impute(&self, data: &Dataset<'_>) -> Result<Imputed> {
+        self.check(data)?;
+        let (draws, width, scale) = (self.some_draws(DRAWS), self.schema.width, self.schema.scale);
+        let mut missing: Vec<Vec<usize>> = vec![Vec::new(); data.rows()];
+        for (i, places) in missing.iter_mut().enumerate() {
+            data.x.view().for_row(i, |j, v| {
+                if v.is_nan() {
+                    places.push(j);
+                }
+            });
+        }
+        let moments = |stage: &Stage, i: usize, code: Code| -> Vec<(f64, f64)> {
+            if missing[i].is_empty() {
+                return Vec::new();
+            }
+            let fit = stage.fit(|k| code.on[k]);
+            missing[i].iter().map(|&j| (fit[j], fit[j] * fit[j] + stage.variance(&code, j) + stage.noise())).collect()
+        };
+        let all = self.codes(data, &draws, Want { both: true, density: None }, moments);
+        let mut found = Imputed { values: data.x.to_dense(), deviation: vec![0.0; data.rows() * width] };
+        let times = draws.len() as f64;
+        for (i, places) in missing.iter().enumerate() {
+            for (at, &j) in places.iter().enumerate() {
+                let (first, second) = all.iter().fold((0.0, 0.0), |(a, b), rows| (a + rows[i][at].0 / times, b + rows[i][at].1 / times));
+                found.values[i * width + j] = scale * first;
+                found.deviation[i * width + j] = scale * (second - first * first).max(0.0).sqrt();
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Neighbours for FeaturesPosterior {
+    /// Similarity is minus the Euclidean distance of mean codes.
+    fn retrieve(&self, queries: &Dataset<'_>, among: &Dataset<'_>, most: usize) -> Result<Vec<Vec<(usize, f64)>>> {
+        self.check(queries)?;
+        self.check(among)?;
+        let (features, from, to) = (self.features(), self.mean_codes(queries), self.mean_codes(among));
+        let row = |codes: &[f64], i: usize| -> Vec<f64> { codes[i * features..][..features].to_vec() };
+        let find = |i: usize| {
+            let own = row(&from, i);
+            let mut all: Vec<(usize, f64)> = (0..among.rows())
+                .map(|j| {
+                    let square: f64 = own.iter().zip(&to[j * features..][..features]).map(|(a, b)| (a - b) * (a - b)).sum();
+                    (j, -square.sqrt())
+                })
+                .collect();
+            all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            all.truncate(most);
+            all
+        };
+        Ok((0..queries.rows()).into_par_iter().map(find).collect())
+    }
+}
+
+impl Posterior for FeaturesPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.width, sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        Answers {
+            coordinates: Some(self),
+            rebuilding: Some(self),
+            density: Some(self),
+            imputation: Some(self),
+            neighbours: Some(self),
+            ..Answers::default()
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        self.summarised()
+    }
+
+    fn arrays(&self) -> Vec<NamedArray> {
+        self.named_arrays()
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(SAVED, self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_found_again_but_not_their_opposites() {
+        let first = [1.0, 0.0, 0.0, 0.0, 1.0, 0.1, 0.3, 0.3, 0.3];
+        let second = [0.0, -2.0, -0.2, 5.0, 0.1, 0.0, 0.2, 0.2, 0.1];
+        assert_eq!(same_features(&first, &second, 3), [Some(1), None, Some(2)]);
+        assert_eq!(same_features(&first, &[], 3), [None, None, None]);
+        assert!(same_features(&[], &second, 3).is_empty());
+    }
+}

@@ -1,0 +1,410 @@
+//! A stored draw made ready for new rows: which of its features a row uses, exactly where they are few, by sampling where they are many.
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use std::f64::consts::TAU;
+
+use super::codes::for_ones;
+use super::draws::Draw;
+use super::sampler::ask::View;
+use super::sampler::{Entries, happens};
+use crate::data::X;
+use crate::linalg::dot;
+use crate::run::{Philox, Purpose, Stream, open01};
+use crate::special::{log_sum_exp, log1p_exp, sigmoid};
+
+/// Up to so many features, all codes are gone through.
+const FEW: usize = 14;
+/// Scans of a new row for each draw, and how many of them count.
+const SCANS: usize = 20;
+const COUNTED: usize = 10;
+
+/// A draw as new rows see it.
+pub(super) struct Stage {
+    view: View,
+    ln_odds: Vec<f64>,
+    /// Log probability of using nothing.
+    ln_nothing: f64,
+    /// Number of the draw: rows of any company meet the same random numbers.
+    number: u32,
+}
+
+/// A row as its code depends on it.
+struct Row {
+    /// Inner products of the row, less the intercept, with all features.
+    along: Vec<f64>,
+    /// Square of the row, less the intercept.
+    square: f64,
+    /// Number of its entries.
+    width: f64,
+}
+
+/// What is found of the code of a row.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Code {
+    /// Probability that the row uses each feature.
+    pub on: Vec<f64>,
+    /// Probability that it uses both of two, where that was asked for.
+    pub both: Vec<f64>,
+    /// The likeliest code.
+    pub best: Vec<u64>,
+    /// Logarithms of numbers whose mean estimates the density of the row; one alone is exact.
+    pub ln_density: Vec<f64>,
+}
+
+/// What is asked of a code.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Want {
+    /// Probabilities of pairs.
+    pub both: bool,
+    /// Temperatures and runs of annealing, where the density is wanted.
+    pub density: Option<(usize, usize)>,
+}
+
+/// A code under way: bits, what is left of the row along each feature, and its log density.
+#[derive(Clone)]
+struct Course {
+    bits: Vec<u64>,
+    left: Vec<f64>,
+    /// Log of prior and likelihood together, up to a constant of the row.
+    ln_weight: f64,
+}
+
+impl Stage {
+    pub(super) fn new(draw: &Draw, number: u32, sparse: bool) -> Self {
+        let view = View::new(draw.wide_weights(), &draw.intercept, draw.noise, sparse);
+        let ln_nothing = draw.ln_odds.iter().map(|&o| -log1p_exp(o)).sum();
+        Self { view, ln_odds: draw.ln_odds.clone(), ln_nothing, number }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.ln_odds.len()
+    }
+
+    fn rng(&self) -> Philox {
+        Stream::new(0, self.number, Purpose::Predict).rng()
+    }
+
+    /// Expected row for these probabilities of use, in units of the model.
+    pub(super) fn fit(&self, on: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut out = self.view.intercept.clone();
+        for k in 0..self.count() {
+            let p = on(k);
+            if p != 0.0 {
+                out.iter_mut().zip(self.view.weight(k)).for_each(|(o, w)| *o += p * w);
+            }
+        }
+        out
+    }
+
+    /// Variance of an entry of a row whose code has these probabilities of pairs, without the noise.
+    pub(super) fn variance(&self, code: &Code, column: usize) -> f64 {
+        let (count, width) = (self.count(), self.view.intercept.len());
+        let w = |k: usize| self.view.weights[k * width + column];
+        let mut out = 0.0;
+        for a in 0..count {
+            for b in 0..count {
+                out += w(a) * w(b) * (code.both[a * count + b] - code.on[a] * code.on[b]);
+            }
+        }
+        out.max(0.0)
+    }
+
+    pub(super) fn noise(&self) -> f64 {
+        self.view.noise
+    }
+
+    /// The codes of the rows of a panel. Of rows with missing entries only the observed ones count.
+    pub(super) fn codes(&self, x: X<'_>, per_unit: f64, want: Want) -> Vec<Code> {
+        let (count, n) = (self.count(), x.rows());
+        let whole = Entries { x, per_unit };
+        let (mut products, mut row) = (Vec::new(), Vec::new());
+        whole.products(&self.view, &mut products);
+        (0..n)
+            .map(|i| {
+                whole.row(i, &mut row);
+                if row.iter().any(|v| v.is_nan()) {
+                    return self.code_of_part(&row, want);
+                }
+                row.iter_mut().zip(&self.view.intercept).for_each(|(x, b)| *x -= b);
+                let along = products[i * count..][..count].iter().zip(&self.view.with_intercept).map(|(p, b)| p - b).collect();
+                self.code(&Row { along, square: dot(&row, &row), width: row.len() as f64 }, want)
+            })
+            .collect()
+    }
+
+    /// The code of a row with missing entries.
+    fn code_of_part(&self, row: &[f64], want: Want) -> Code {
+        let kept: Vec<usize> = (0..row.len()).filter(|&j| !row[j].is_nan()).collect();
+        let pick = |values: &[f64]| kept.iter().map(|&j| values[j]).collect::<Vec<f64>>();
+        let weights: Vec<f64> = (0..self.count()).flat_map(|k| pick(self.view.weight(k))).collect();
+        let intercept = pick(&self.view.intercept);
+        let mut view = View::new(weights, &intercept, self.view.noise, false);
+        if kept.is_empty() {
+            // nothing was observed: features have no length
+            let count = self.count();
+            view = View { gram: vec![0.0; count * count], with_intercept: vec![0.0; count], noise: self.view.noise, ..View::default() };
+        }
+        let part = Self { view, ln_odds: self.ln_odds.clone(), ln_nothing: self.ln_nothing, number: self.number };
+        let left: Vec<f64> = kept.iter().zip(&intercept).map(|(&j, b)| row[j] - b).collect();
+        let along = (0..self.count()).map(|k| if kept.is_empty() { 0.0 } else { dot(&left, part.view.weight(k)) }).collect();
+        part.code(&Row { along, square: dot(&left, &left), width: kept.len() as f64 }, want)
+    }
+
+    fn code(&self, row: &Row, want: Want) -> Code {
+        if self.count() <= FEW { self.enumerate(row, want) } else { self.sample(row, want) }
+    }
+
+    fn nothing(&self, row: &Row) -> Course {
+        Course { bits: vec![0; self.count().div_ceil(64)], left: row.along.clone(), ln_weight: 0.0 }
+    }
+
+    /// By how much taking a feature up, or putting it down, changes the log of prior and likelihood.
+    fn gain(&self, at: &Course, k: usize) -> f64 {
+        let half = 0.5 * self.view.products(k)[k];
+        if has(&at.bits, k) {
+            -self.ln_odds[k] - (at.left[k] + half) / self.view.noise
+        } else {
+            self.ln_odds[k] + (at.left[k] - half) / self.view.noise
+        }
+    }
+
+    fn turn(&self, at: &mut Course, k: usize) {
+        at.ln_weight += self.gain(at, k);
+        let sign = if has(&at.bits, k) { 1.0 } else { -1.0 };
+        at.left.iter_mut().zip(self.view.products(k)).for_each(|(l, c)| *l += sign * c);
+        at.bits[k / 64] ^= 1 << (k % 64);
+    }
+
+    /// Log density of the row if it used nothing, and the log probability of that.
+    fn ln_base(&self, row: &Row) -> f64 {
+        self.ln_nothing - 0.5 * row.width * (TAU * self.view.noise).ln() - 0.5 * row.square / self.view.noise
+    }
+
+    /// All codes, each from the one before by one change.
+    fn enumerate(&self, row: &Row, want: Want) -> Code {
+        let count = self.count();
+        let mut at = self.nothing(row);
+        let states = 1usize << count;
+        let mut weights = Vec::with_capacity(states);
+        let mut best = at.clone();
+        for state in 0..states {
+            if state > 0 {
+                self.turn(&mut at, state.trailing_zeros() as usize);
+            }
+            weights.push(at.ln_weight);
+            if at.ln_weight > best.ln_weight {
+                best = at.clone();
+            }
+        }
+        let total = log_sum_exp(&weights);
+        let mut code = Code { on: vec![0.0; count], both: Vec::new(), best: best.bits, ln_density: Vec::new() };
+        if want.both {
+            code.both.resize(count * count, 0.0);
+        }
+        for (state, weight) in weights.iter().enumerate() {
+            let p = (weight - total).exp();
+            let gray = [(state ^ (state >> 1)) as u64];
+            code.take(&gray, p, want.both);
+        }
+        if want.density.is_some() {
+            code.ln_density.push(self.ln_base(row) + total);
+        }
+        code
+    }
+
+    /// Codes by scans from the greedy one, and the density by annealing from what they suggest.
+    fn sample(&self, row: &Row, want: Want) -> Code {
+        let (count, mut rng) = (self.count(), self.rng());
+        let mut at = self.nothing(row);
+        loop {
+            let next = (0..count).filter(|&k| !has(&at.bits, k)).map(|k| (self.gain(&at, k), k)).max_by(|a, b| a.0.total_cmp(&b.0));
+            match next {
+                Some((gain, k)) if gain > 0.0 => self.turn(&mut at, k),
+                _ => break,
+            }
+        }
+        let mut best = at.clone();
+        let mut order: Vec<usize> = (0..count).collect();
+        let mut code = Code { on: vec![0.0; count], ..Code::default() };
+        if want.both {
+            code.both.resize(count * count, 0.0);
+        }
+        for scan in 0..SCANS {
+            order.shuffle(&mut rng);
+            for &k in &order {
+                self.flip(&mut at, k, &mut rng);
+            }
+            self.exchange(&mut at, &mut rng);
+            if at.ln_weight > best.ln_weight {
+                best = at.clone();
+            }
+            if scan >= SCANS - COUNTED {
+                code.take(&at.bits, 1.0 / COUNTED as f64, want.both);
+            }
+        }
+        code.best = best.bits;
+        if let Some((temperatures, runs)) = want.density {
+            code.ln_density = (0..runs).map(|_| self.ln_base(row) + self.anneal(row, &code.on, temperatures, &mut rng)).collect();
+        }
+        code
+    }
+
+    fn flip(&self, at: &mut Course, k: usize, rng: &mut Philox) {
+        let gain = self.gain(at, k);
+        let ln_odds = if has(&at.bits, k) { -gain } else { gain };
+        if happens(ln_odds, rng) != has(&at.bits, k) {
+            self.turn(at, k);
+        }
+    }
+
+    /// One feature that is used for one that is not, with a Metropolis test: single changes do not get from one to another that is like it.
+    fn exchange(&self, at: &mut Course, rng: &mut Philox) {
+        let mut used = Vec::new();
+        for_ones(&at.bits, |k| used.push(k));
+        let free = self.count() - used.len();
+        if used.is_empty() || free == 0 {
+            return;
+        }
+        let from = used[rng.random_range(0..used.len())];
+        let mut pick = rng.random_range(0..free);
+        let to = (0..self.count()).find(|&k| {
+            let is_free = !has(&at.bits, k);
+            let found = is_free && pick == 0;
+            pick -= usize::from(is_free && pick > 0);
+            found
+        });
+        let Some(to) = to else { return };
+        let mut next = at.clone();
+        self.turn(&mut next, from);
+        self.turn(&mut next, to);
+        if open01(rng).ln() < next.ln_weight - at.ln_weight {
+            *at = next;
+        }
+    }
+
+    /// Log weight of one annealed run: its exponential has the sum over all codes as its mean.
+    fn anneal(&self, row: &Row, on: &[f64], temperatures: usize, rng: &mut Philox) -> f64 {
+        // independent bits that are likely a posteriori; none is certain
+        let count = COUNTED as f64;
+        let first: Vec<f64> =
+            on.iter().zip(&self.ln_odds).map(|(p, o)| ((p * count + sigmoid(*o)) / (count + 1.0)).clamp(1e-9, 1.0 - 1e-9)).collect();
+        let ln_first: Vec<f64> = first.iter().map(|p| p.ln() - (-p).ln_1p()).collect();
+        let mut at = self.nothing(row);
+        let mut ln_start: f64 = first.iter().map(|p| (-p).ln_1p()).sum();
+        for k in 0..self.count() {
+            if open01(rng) < first[k] {
+                self.turn(&mut at, k);
+                ln_start += ln_first[k];
+            }
+        }
+        let mut weight = 0.0;
+        for step in 1..=temperatures {
+            let t = step as f64 / temperatures as f64;
+            weight += (at.ln_weight - ln_start) / temperatures as f64;
+            if step == temperatures {
+                break;
+            }
+            for k in 0..self.count() {
+                let on = has(&at.bits, k);
+                let gain = self.gain(&at, k);
+                let ln_odds = (1.0 - t) * ln_first[k] + t * if on { -gain } else { gain };
+                if happens(ln_odds, rng) != on {
+                    self.turn(&mut at, k);
+                    ln_start += if on { -ln_first[k] } else { ln_first[k] };
+                }
+            }
+        }
+        weight
+    }
+}
+
+impl Code {
+    fn take(&mut self, bits: &[u64], p: f64, both: bool) {
+        let count = self.on.len();
+        for_ones(bits, |a| {
+            self.on[a] += p;
+            if both {
+                for_ones(bits, |b| self.both[a * count + b] += p);
+            }
+        });
+    }
+
+    /// Whether the likeliest code uses a feature.
+    pub(super) fn best_has(&self, k: usize) -> bool {
+        has(&self.best, k)
+    }
+}
+
+fn has(bits: &[u64], k: usize) -> bool {
+    bits[k / 64] >> (k % 64) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Matrix;
+
+    fn stage() -> Stage {
+        let logit = |p: f64| (p / (1.0 - p)).ln();
+        let draw = Draw {
+            noise: 0.3,
+            intercept: vec![0.0; 3],
+            ln_odds: [0.6, 0.3, 0.1].map(logit).to_vec(),
+            uses: vec![1; 3],
+            weights: vec![1.0, 0.0, 0.5, 0.0, 1.0, -0.5, -1.0, 0.5, 0.0],
+            ..Draw::default()
+        };
+        Stage::new(&draw, 0, false)
+    }
+
+    /// The published density and codes of a held-out row.
+    #[test]
+    fn a_row_has_its_published_code() {
+        let (stage, x) = (stage(), Matrix::dense(1, 3, vec![0.8, 0.7, 0.1]));
+        let want = Want { both: true, density: Some((1, 1)) };
+        let code = stage.codes(x.view(), 1.0, want).remove(0);
+        assert!((code.ln_density[0] + 2.103490901).abs() < 1e-8, "{:?}", code.ln_density);
+        let p = [0.11935039, 0.00036843, 0.05559532, 0.00003242, 0.37899716, 0.03279592, 0.40622107, 0.0066393];
+        for (k, told) in [p[4] + p[5] + p[6] + p[7], p[2] + p[3] + p[6] + p[7], p[1] + p[3] + p[5] + p[7]].into_iter().enumerate() {
+            assert!((code.on[k] - told).abs() < 1e-7, "{k}: {}", code.on[k]);
+        }
+        assert!((code.both[1] - (p[6] + p[7])).abs() < 1e-7 && (code.both[0] - code.on[0]).abs() < 1e-12);
+        assert_eq!(code.best, [3]);
+        // sampling agrees: 3000 draws of ten scans, and the mean of annealed weights
+        let row = Row { along: vec![0.85, 0.65, -0.45], square: 1.14, width: 3.0 };
+        let (mut sums, mut densities) = (Vec::new(), Vec::new());
+        for number in 0..3000 {
+            let stage = Stage { number, ..self::stage() };
+            let code = stage.sample(&row, Want { both: false, density: Some((5, 1)) });
+            sums.push(code.on[1]);
+            densities.push((code.ln_density[0] + 2.103490901).exp());
+        }
+        for (values, told) in [(sums, p[2] + p[3] + p[6] + p[7]), (densities, 1.0)] {
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+            assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
+        }
+    }
+
+    /// A row of which a part was seen: by the sum over codes of the density of that part.
+    #[test]
+    fn missing_entries_of_a_row_do_not_count() {
+        let stage = stage();
+        let x = Matrix::dense(2, 3, vec![0.8, f64::NAN, 0.1, f64::NAN, f64::NAN, f64::NAN]);
+        let codes = stage.codes(x.view(), 1.0, Want { both: false, density: Some((1, 1)) });
+        let (mut total, mut first) = (0.0, 0.0);
+        for z in 0..8u32 {
+            let on = |k: u32| f64::from(z >> k & 1);
+            let prior = [0.6, 0.3, 0.1].iter().enumerate().map(|(k, p)| if on(k as u32) == 1.0 { *p } else { 1.0 - p }).product::<f64>();
+            let fit = [on(0) - on(2), 0.5 * on(0) - 0.5 * on(1)];
+            let density: f64 = [0.8, 0.1].iter().zip(fit).map(|(x, m)| (-(x - m) * (x - m) / 0.6).exp() / (TAU * 0.3f64).sqrt()).product();
+            total += prior * density;
+            first += prior * density * on(0);
+        }
+        assert!((codes[0].ln_density[0] - total.ln()).abs() < 1e-12);
+        assert!((codes[0].on[0] - first / total).abs() < 1e-12);
+        assert!(codes[1].ln_density[0].abs() < 1e-12 && (codes[1].on[1] - 0.3).abs() < 1e-12);
+    }
+}
