@@ -5,6 +5,7 @@
 mod clock;
 mod experts;
 mod factors;
+mod features;
 mod logistic;
 mod matmul;
 mod polya_gamma;
@@ -53,11 +54,12 @@ fn main() -> Result<()> {
         "structures" => structures::run(&options)?,
         "experts" => experts::run(&options)?,
         "factors" => factors::run(&options)?,
+        "features" => features::run(&options)?,
         "predict" => predict::run(&options)?,
         "workers" => workers::run(&options)?,
         _ => {
             bail!(
-                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors, predict or workers"
+                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors, features, predict or workers"
             )
         }
     };

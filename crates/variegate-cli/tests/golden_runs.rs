@@ -31,7 +31,7 @@ use variegate_io::run_dir::{Machine, RunDir};
 const TOLERANCE: f64 = 1e-6;
 
 /// Every program and sampler, and what else has a state of its own: name, family and settings, kind of rows.
-const CASES: [(&str, &str, Rows); 25] = [
+const CASES: [(&str, &str, Rows); 30] = [
     ("logistic-gibbs", "logistic --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
     ("softmax-vb", "softmax --init 2 --max-iter 30 --vb 2", Rows::Classes(3)),
     ("softmax-vb-experts", "softmax --init 2 --max-iter 30 --vb 2 --experts 2", Rows::Classes(2)),
@@ -57,6 +57,19 @@ const CASES: [(&str, &str, Rows); 25] = [
     ("factors-parallel-gaussian", "factors --likelihood gaussian --chains 2 --warmup 20 --draws 3 --thin 2 --missing true", Rows::Holes),
     ("factors-rowslice-gaussian", "factors --likelihood gaussian --sampler rowslice --chains 2 --warmup 20 --draws 3 --thin 2", Rows::Real),
     ("factors-slice-gaussian", "factors --likelihood gaussian --sampler slice --chains 2 --warmup 20 --draws 3 --thin 2", Rows::Real),
+    ("features-anchored", "features --chains 2 --warmup 40 --draws 3 --thin 2 --missing true --start empty", Rows::Gaps),
+    (
+        "features-anchored-stable",
+        "features --prior pitman-yor --learn-concentration true --chains 2 --warmup 40 --draws 3 --thin 2",
+        Rows::Plain,
+    ),
+    ("features-rowslice", "features --sampler rowslice --chains 2 --warmup 200 --draws 3 --thin 2 --start empty", Rows::Plain),
+    ("features-slice", "features --sampler slice --chains 2 --warmup 200 --draws 3 --thin 2 --start empty", Rows::Plain),
+    (
+        "features-angular",
+        "features --prior mutual-angular --learn-kappa true --direction hmc --chains 2 --warmup 40 --draws 3 --thin 2 --start empty",
+        Rows::Plain,
+    ),
 ];
 
 /// What the rows are: 24 of them, 3 columns, and what belongs to them.
@@ -72,25 +85,32 @@ enum Rows {
     Real,
     /// The same with entries missing.
     Holes,
+    /// Real numbers alone.
+    Plain,
+    /// The same with entries missing.
+    Gaps,
 }
 
 impl Rows {
     /// Rows as text, made without random numbers.
     fn csv(self) -> String {
         let entry = |i: usize, j: usize| ((i * 7919 + j * 104_729 + i * i * 31 + i * j * 1_301) % 127) as f64 / 16.0 - 3.9375;
-        let mut text = format!("a,b,c,{}\n", self.column());
+        let alone = matches!(self, Rows::Plain | Rows::Gaps);
+        let mut text = if alone { "a,b,c\n".to_string() } else { format!("a,b,c,{}\n", self.column()) };
         for i in 0..24 {
             for j in 0..3 {
+                let end = if alone && j == 2 { "" } else { "," };
                 let _ = match self {
                     Rows::Counts => write!(text, "{},", if (j == 0) == (i % 2 == 0) { (i * 13 + j * 7) % 5 } else { (i * 3 + j) % 7 / 6 }),
-                    Rows::Holes if (i * 5 + j * 3) % 11 == 0 => write!(text, ","),
-                    _ => write!(text, "{},", entry(i, j)),
+                    Rows::Holes | Rows::Gaps if (i * 5 + j * 3) % 11 == 0 => write!(text, "{end}"),
+                    _ => write!(text, "{}{end}", entry(i, j)),
                 };
             }
             let (a, b) = (entry(i, 0), entry(i, 1));
             let _ = match self {
                 Rows::Classes(n) => writeln!(text, "k{}", ((a * a - b + 0.5 * (i * 11 % 7) as f64).floor() as i64).rem_euclid(n as i64)),
                 Rows::Outcome => writeln!(text, "{}", a.abs() - b),
+                Rows::Plain | Rows::Gaps => writeln!(text),
                 _ => writeln!(text, "s{}", i % 2),
             };
         }
@@ -107,6 +127,7 @@ impl Rows {
     fn option(self) -> &'static str {
         match self {
             Rows::Classes(_) | Rows::Outcome => "--target label",
+            Rows::Plain | Rows::Gaps => "",
             _ => "--sources source",
         }
     }
@@ -152,7 +173,7 @@ fn copy_folder(from: &Path, to: &Path) {
 
 /// The command that answers for rows of a run.
 fn answer(family: &str) -> &'static str {
-    if family == "factors" { "transform" } else { "predict" }
+    if ["factors", "features"].contains(&family) { "transform" } else { "predict" }
 }
 
 fn posterior(run: &RunDir) -> Box<dyn Posterior> {

@@ -157,6 +157,8 @@ fn an_extended_run_has_the_bits_of_a_longer_one() {
         ("experts", "--inference gibbs --experts 2 --hyper sample"),
         ("factors", ""),
         ("factors", "--likelihood gaussian --sampler slice"),
+        ("features", ""),
+        ("features", "--prior mutual-angular --sampler slice"),
     ] {
         let kind = if options.contains("gaussian") { "--likelihood gaussian" } else { "" };
         desk.good(&format!("simulate {family} --rows 60 --seed 1 -o d.csv --force {kind}"));

@@ -94,7 +94,7 @@ const FILES: [&str; 14] = [
 const RUNS: [&str; 10] = ["runs/l", "runs/s", "runs/a", "runs/r", "runs/e", "runs/v", "runs/c", "runs/g", "runs/nothing", "d.csv"];
 
 /// Calls that are changed at random.
-const CALLS: [&str; 34] = [
+const CALLS: [&str; 40] = [
     "fit logistic d.csv --target label --chains 2 --warmup 4 --draws 6",
     "fit softmax d.csv --target label --max-iter 5 --init 2",
     "fit softmax d.csv --target label --experts 2 --inference gibbs --chains 2 --warmup 4 --draws 6",
@@ -107,6 +107,8 @@ const CALLS: [&str; 34] = [
     "fit experts d.csv --target label --experts 2 --inference pr --max-iter 5 --init 2",
     "fit factors c.csv --sources source --chains 2 --warmup 4 --draws 6",
     "fit factors g.csv --sources source --likelihood gaussian --chains 2 --warmup 4 --draws 6",
+    "fit features x.csv --chains 2 --warmup 4 --draws 6 --start-sweeps 10",
+    "fit features x.csv --prior mutual-angular --chains 2 --warmup 4 --draws 6 --start-sweeps 10",
     "predict runs/l d.csv",
     "predict runs/s d.csv",
     "predict runs/a d.csv",
@@ -121,9 +123,13 @@ const CALLS: [&str; 34] = [
     "simulate softmax --rows 20",
     "simulate experts --rows 20",
     "simulate factors --rows 20",
+    "simulate features --rows 20",
     "models experts",
     "transform runs/c c.csv",
     "transform runs/g g.csv",
+    "transform runs/x x.csv",
+    "score runs/x x.csv",
+    "impute runs/x x.csv",
     "score runs/c c.csv --completion",
     "retrieve runs/c c.csv",
     "resume runs/l",
@@ -173,6 +179,7 @@ fn furnished() -> Desk {
     desk.good("simulate softmax --rows 40 --classes 2 --columns 2 --seed 1 -o d.csv");
     desk.good("simulate factors --rows 30 --columns 6 --seed 1 -o c.csv");
     desk.good("simulate factors --likelihood gaussian --rows 30 --columns 6 --seed 1 -o g.csv");
+    desk.good("simulate features --rows 30 --columns 5 --seed 1 -o x.csv");
     desk.good("simulate softmax --task regression --experts 2 --rows 40 --columns 2 --seed 1 -o r.csv");
     desk.write("bad.csv", "x0,x1,label\n1,2,a\n3,oops,b\n4\n");
     desk.write("text.csv", "colour,x1,label\nred,1,a\nblue,2,b\nred,3,a\ngreen,4,b\n");
@@ -187,6 +194,7 @@ fn furnished() -> Desk {
     desk.fitted("fit experts d.csv --target label --experts 2 --inference vb --out runs/v --quiet --seed 1 --max-iter 20");
     desk.fitted(&format!("fit factors c.csv --sources source --out runs/c {length}"));
     desk.fitted(&format!("fit factors g.csv --sources source --likelihood gaussian --out runs/g {length}"));
+    desk.fitted(&format!("fit features x.csv --start-sweeps 10 --out runs/x {length}"));
     desk
 }
 

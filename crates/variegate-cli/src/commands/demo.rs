@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use variegate::answer::Posterior;
+use variegate::answer::{HeldOutEffort, Posterior};
 use variegate::data::{Dataset, Target, split};
 use variegate::model::{FAMILIES, Family, family};
 use variegate::run::{Ending, Purpose, Stream};
@@ -130,6 +130,8 @@ enum Held {
     Classes { accuracy: f64, log_loss: f64, guessing: f64 },
     /// The halves of them that were not shown; guessing gives each column its share in the rows of the fit.
     Rows { perplexity: f64, guessing: f64 },
+    /// Their log density; guessing takes columns as independent and Gaussian, as in the rows of the fit.
+    Density { ln_density: f64, guessing: f64 },
 }
 
 /// Simulates, sets rows aside, fits the rest, predicts those; nothing if the user stopped it.
@@ -178,7 +180,12 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     } else {
         let (test, _) = files::read_training(&DataFile::of(&path("test"))?, &reader)?;
         let (train, _) = files::read_training(&DataFile::of(&path("train"))?, &reader)?;
-        Held::Rows { perplexity: completion(posterior.as_ref(), &test, seed)?.perplexity(), guessing: by_shares(&train, &test) }
+        if posterior.answers().completion.is_some() {
+            Held::Rows { perplexity: completion(posterior.as_ref(), &test, seed)?.perplexity(), guessing: by_shares(&train, &test) }
+        } else {
+            let ln_density = posterior.held_out(&test, &HeldOutEffort::default())?.mean();
+            Held::Density { ln_density, guessing: by_moments(&train, &test) }
+        }
     };
     let compared = posterior.selection().filter(|s| s.rows.len() > 1);
     Ok(Some(Found {
@@ -212,6 +219,22 @@ fn by_shares(train: &Dataset<'_>, test: &Dataset<'_>) -> f64 {
     let (seen, held) = (totals(train, 1.0), totals(test, 0.0));
     let (all, words) = (seen.iter().sum::<f64>(), held.iter().sum::<f64>());
     (-held.iter().zip(&seen).map(|(x, s)| x * (s / all).ln()).sum::<f64>() / words).exp()
+}
+
+/// Mean log density of rows whose columns are independent and Gaussian, with the means and variances of other rows.
+fn by_moments(train: &Dataset<'_>, test: &Dataset<'_>) -> f64 {
+    let (width, rows) = (train.x.cols(), train.rows() as f64);
+    let (seen, held) = (train.x.to_dense(), test.x.to_dense());
+    let total: f64 = (0..width)
+        .map(|j| {
+            let column = || seen.iter().skip(j).step_by(width);
+            let mean = column().sum::<f64>() / rows;
+            let variance = column().map(|v| (v - mean) * (v - mean)).sum::<f64>() / rows;
+            let squares: f64 = held.iter().skip(j).step_by(width).map(|v| (v - mean) * (v - mean)).sum();
+            -0.5 * (test.rows() as f64 * (std::f64::consts::TAU * variance).ln() + squares / variance)
+        })
+        .sum();
+    total / test.rows() as f64
 }
 
 /// True and estimated coefficients, class by class. Where every class has its own, only their differences are determined by the
@@ -254,6 +277,7 @@ fn shown(found: &[Found]) -> String {
     let begin = |f: &Found| [f.name.clone(), f.train.to_string(), f.held_out.to_string()];
     let mut classes = Table::new(["model", "rows", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
     let mut rows = Table::new(["model", "rows", "held out", "perplexity", "guessing", "converged", "seconds"]);
+    let mut densities = Table::new(["model", "rows", "held out", "ln p a row", "guessing", "converged", "seconds"]);
     for f in found {
         match f.scores {
             Held::Classes { accuracy, log_loss, guessing } => {
@@ -264,11 +288,20 @@ fn shown(found: &[Found]) -> String {
                 let figures = [perplexity, guessing].map(tables::number);
                 rows.row(begin(f).into_iter().chain(figures).chain(verdict(f)));
             }
+            Held::Density { ln_density, guessing } => {
+                let figures = [ln_density, guessing].map(tables::number);
+                densities.row(begin(f).into_iter().chain(figures).chain(verdict(f)));
+            }
         }
     }
     let mut text = classes.render(tables::stdout_width());
-    if found.iter().any(|f| matches!(f.scores, Held::Rows { .. })) {
-        text += &format!("\n{}", rows.render(tables::stdout_width()));
+    for (table, any) in [
+        (rows, found.iter().any(|f| matches!(f.scores, Held::Rows { .. }))),
+        (densities, found.iter().any(|f| matches!(f.scores, Held::Density { .. }))),
+    ] {
+        if any {
+            text += &format!("\n{}", table.render(tables::stdout_width()));
+        }
     }
     for (f, structure) in found.iter().filter_map(|f| Some((f, f.structure.as_ref()?))) {
         text += &format!("\n{}: chose the subclasses {structure}\n", f.name);
@@ -306,6 +339,10 @@ impl Found {
             }
             Held::Rows { perplexity, guessing } => {
                 value["perplexity"] = json!(perplexity);
+                value["guessing"] = json!(guessing);
+            }
+            Held::Density { ln_density, guessing } => {
+                value["ln_density"] = json!(ln_density);
                 value["guessing"] = json!(guessing);
             }
         }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use variegate::answer::{HeldOut, HeldOutEffort};
 use variegate::data::Dataset;
-use variegate::score::{Completion, completion};
+use variegate::score::{Completion, RebuildErrors, completion, rebuild_errors};
 
 use super::summary;
 use crate::data_file::STANDARD;
@@ -33,6 +33,10 @@ const BAG: &str = "This is the probability of a bag of counts. A topic model's p
     thing: the two cannot be compared. --completion can be compared.";
 /// What a density is not.
 const DENSITY: &str = "These are log densities in the units of the columns: they compare models of the same columns, and nothing else.";
+
+/// What squared errors say.
+const REBUILT: &str = "Only the first of them is smaller for a better model: rows that are rebuilt from themselves come out the closer the more \
+    features there are. Column means and principal components are those of the rows that are scored.";
 
 pub fn command() -> Command {
     let figure = |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
@@ -63,7 +67,10 @@ pub fn command() -> Command {
             number("runs", effort.runs, "Annealed runs of each row and draw"),
             number("draws", effort.draws, "Draws of the run to average over, at most"),
         ])
-        .arg(options::seed().help("Seed of the halves of --completion; the same one splits a file alike for every run [default: 0]"))
+        .arg(
+            options::seed()
+                .help("Seed of the halves of rows that are held back; the same one splits a file alike for every run [default: 0]"),
+        )
         .args(options::results("Where to write the figures of each row, as CSV"))
         .after_help(EXAMPLES)
 }
@@ -91,7 +98,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         let number = |name: &str| matches.get_one::<u64>(name).map_or(1, |&n| n as usize);
         let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws: number("draws") };
         let note = if real { DENSITY } else { BAG };
-        Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)? }
+        let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
+        let errors = posterior.answers().rebuilding.map(|_| rebuild_errors(posterior, &data, seed)).transpose().with_context(refused)?;
+        Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)?, errors }
     };
     let groups = groups(&data);
     if json && out.is_some_and(|out| out == Path::new(STANDARD)) {
@@ -135,13 +144,25 @@ fn groups(data: &Dataset<'_>) -> Vec<(String, Vec<usize>)> {
 /// What was found of held-out rows.
 enum Found {
     Completion { seed: u64, columns: usize, found: Completion },
-    HeldOut { note: &'static str, found: HeldOut },
+    HeldOut { note: &'static str, found: HeldOut, errors: Option<RebuildErrors> },
 }
 
 /// The figures of `held_out` for some of the rows.
 fn part(found: &HeldOut, rows: &[usize]) -> HeldOut {
     let pick = |values: &[f64]| rows.iter().map(|&i| values[i]).collect();
     HeldOut { ln_probability: pick(&found.ln_probability), error: pick(&found.error), effective: pick(&found.effective), joint: f64::NAN }
+}
+
+/// Squared errors of an entry: what they are of, their names for machines, and their values.
+fn figures_of(errors: &RebuildErrors) -> Vec<(&'static str, &'static str, f64)> {
+    let mut all = vec![
+        ("half of a row from the other half", "l2_heldout", errors.half),
+        ("row rebuilt from itself", "l2_reconstruction", errors.reconstruction),
+        ("row rebuilt from its likeliest code", "l2_map", errors.likeliest),
+        ("column means of these rows", "column_means", errors.means),
+    ];
+    all.extend(errors.components.map(|v| ("as many principal components of them", "principal_components", v)));
+    all
 }
 
 /// The middle one of some figures, or the mean of the two in the middle; NaN without any.
@@ -175,7 +196,7 @@ impl Found {
                 );
                 format!("{}\n{}\n", table.render(tables::stdout_width()), tables::wrap(&note, 80, ""))
             }
-            Self::HeldOut { note, found } => {
+            Self::HeldOut { note, found, errors } => {
                 let mut table = Table::new(["", "-ln p a row", "MC error", "effective runs", "fewest", "rows"]);
                 for (name, rows) in groups {
                     let part = part(found, rows);
@@ -194,7 +215,15 @@ impl Found {
                     tables::number(found.joint)
                 );
                 let table = table.render(tables::stdout_width());
-                format!("{table}\n{}\n{}\n", tables::wrap(&joint, 80, ""), tables::wrap(note, 80, ""))
+                let mut text = format!("{table}\n{}\n{}\n", tables::wrap(&joint, 80, ""), tables::wrap(note, 80, ""));
+                if let Some(errors) = errors {
+                    let mut table = Table::new(["squared error", "of an entry", "of a row"]);
+                    for (name, _, value) in figures_of(errors) {
+                        table.row([name.to_string(), tables::number(value), tables::number(value * errors.columns as f64)]);
+                    }
+                    text += &format!("\n{}\n{}\n", table.render(tables::stdout_width()), tables::wrap(REBUILT, 80, ""));
+                }
+                text
             }
         }
     }
@@ -222,7 +251,7 @@ impl Found {
                     });
                 }
             }
-            Self::HeldOut { note, found } => {
+            Self::HeldOut { note, found, errors } => {
                 let figures = |rows: &[usize]| {
                     let part = part(found, rows);
                     json!({
@@ -240,6 +269,10 @@ impl Found {
                 value["joint_ln_probability"] = json!(found.joint);
                 value["sources"] = json!(sources(&figures));
                 value["note"] = json!(note);
+                if let Some(errors) = errors {
+                    let figures = figures_of(errors).into_iter().map(|(_, key, v)| (key.to_string(), json!(v)));
+                    value["squared_error"] = Value::Object(figures.collect());
+                }
                 if each {
                     value["each"] = json!({
                         "ln_probability": found.ln_probability, "error": found.error, "effective_runs": found.effective,

@@ -116,7 +116,12 @@ pub fn unsupervised(family: &dyn Family) -> bool {
 
 /// How the columns of simulated data are told to `fit`.
 pub fn columns(family: &dyn Family) -> &'static str {
-    if unsupervised(family) { "--sources source" } else { "--target label" }
+    let simulated = family.configure(&Default::default()).unwrap().simulate(10, &Default::default(), 1).unwrap();
+    match (unsupervised(family), simulated.data.sources) {
+        (false, _) => "--target label",
+        (true, Some(_)) => "--sources source",
+        (true, None) => "",
+    }
 }
 
 /// Everything that a run has computed, to the last bit: names and bits of draws, and the states of the chains.

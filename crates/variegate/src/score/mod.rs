@@ -1,6 +1,6 @@
 //! How good predictions are where the truth is known: accuracy, log loss, Brier score, squared error and log density, in all, by
-//! category, and of two fits on the same rows; and how good models of rows alone are: at completing rows, and at finding rows that are
-//! alike.
+//! category, and of two fits on the same rows; and how good models of rows alone are: at completing and rebuilding rows, and at finding rows
+//! that are alike.
 //!
 //! With classes everything begins with one [`ClassScore`] a row; what is said of many rows is a [`Tally`] of them, so that a score by category is
 //! made of the very figures that the score in all is made of.
@@ -12,6 +12,7 @@ mod interval;
 mod losses;
 mod paired;
 mod real;
+mod rebuilding;
 mod retrieval;
 
 pub use classes::{ClassScore, Tally, score_classes};
@@ -21,4 +22,5 @@ pub use interval::{Z95, wilson};
 pub use losses::Losses;
 pub use paired::Paired;
 pub use real::RealScore;
+pub use rebuilding::{RebuildErrors, rebuild_errors};
 pub use retrieval::{Ranking, Retrieval};

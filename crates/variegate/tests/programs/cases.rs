@@ -208,10 +208,46 @@ pub fn cases() -> Vec<Case> {
     add("factors/parallel sparse", "factors", SparseCounts.sources(), few(json!({ "learn_mass": true, "learn_shape": false })), None);
     add("factors/parallel centred", "factors", Real.sources(), few(json!({ "likelihood": "gaussian" })), None);
     add("factors/parallel holes", "factors", Holes.sources(), few(json!({ "likelihood": "gaussian", "missing": true })), None);
+
+    let features = |settings: Value| {
+        with(settings, json!({ "n_chains": 2, "n_warmup": 6, "n_draws": 3, "thin": 2, "start_sweeps": 10, "restarts": 2 }))
+    };
+    let empty = |settings: Value| {
+        with(settings, json!({ "n_chains": 2, "n_warmup": 8, "n_draws": 3, "thin": 2, "start": "empty", "scale": false }))
+    };
+    add("features/anchored", "features", plain(Real), features(json!({})), None);
+    add("features/anchored blocks", "features", plain(Symmetric), empty(json!({ "intercept": "none" })), BLOCKS);
+    add(
+        "features/anchored sparse",
+        "features",
+        plain(Sparse),
+        features(json!({ "prior": "pitman-yor", "learn_concentration": true })),
+        None,
+    );
+    add("features/anchored holes", "features", plain(Holes), features(json!({ "missing": true, "pairs": 1 })), None);
+    add("features/anchored many", "features", plain(Many), features(json!({ "noise_variance": 6.0, "intercept": "mean" })), None);
+    add("features/rowslice", "features", plain(Symmetric), empty(json!({ "sampler": "rowslice", "intercept": "none" })), BLOCKS);
+    add(
+        "features/slice",
+        "features",
+        plain(Symmetric),
+        empty(json!({ "sampler": "slice", "prior": "pitman-yor", "intercept": "none" })),
+        BLOCKS,
+    );
+    let angular = json!({ "prior": "mutual-angular", "learn_kappa": true });
+    add("features/angular", "features", plain(Real), features(angular), None);
+    let angular = json!({ "prior": "mutual-angular", "magnitude": "chi", "direction": "hmc", "intercept": "none", "births": 8 });
+    add("features/angular blocks", "features", plain(Symmetric), empty(angular), BLOCKS);
+    add("features/angular slice", "features", plain(Real), features(json!({ "prior": "mutual-angular", "sampler": "slice" })), None);
     for family in variegate::model::FAMILIES.iter().map(|f| f.name()) {
         assert!(all.iter().any(|case| case.family == family), "there is no case of `{family}`");
     }
     all
+}
+
+/// The rows alone.
+fn plain(rows: Rows) -> Dataset<'static> {
+    Dataset::new(rows.matrix())
 }
 
 fn with(mut settings: Value, more: Value) -> Value {

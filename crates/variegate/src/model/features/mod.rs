@@ -27,7 +27,10 @@ mod settings;
 mod simulate;
 mod stage;
 mod start;
-mod state;
+#[doc(hidden)] // for benchmarks
+pub mod state;
+#[cfg(test)]
+mod testing;
 
 pub use posterior::FeaturesPosterior;
 pub(crate) use schema::Schema;

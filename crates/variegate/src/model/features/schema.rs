@@ -39,6 +39,9 @@ impl Schema {
         if header.weighted {
             return unfit("features does not weigh rows: leave the weights out, or repeat rows".into());
         }
+        if header.sources.is_some() {
+            return unfit("features does not tell sources apart: leave them out, or fit the family `factors`".into());
+        }
         if survey.rows() > u64::from(u32::MAX) {
             return unfit("features takes at most 4294967295 rows".into());
         }

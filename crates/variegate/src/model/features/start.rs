@@ -130,6 +130,25 @@ impl Sampler {
     }
 }
 
+impl Sampler {
+    /// A state with these features, one after the other in units of the data, and codes that scans give to the rows: for benchmarks.
+    #[doc(hidden)]
+    pub fn seeded(&self, rows: &mut dyn Rows<Self>, weights: &[f64], chance: f64, stream: Stream) -> Result<State> {
+        let mut state = self.empty_state();
+        for (id, w) in weights.chunks_exact(self.width).enumerate() {
+            let entries: Vec<f64> = w.iter().map(|v| v / self.scale).collect();
+            state.features.push(id as u64, (chance.ln(), (-chance).ln_1p()), 1, &entries, None);
+        }
+        let mut course = Course::new(self, rows, stream.rng(), 0);
+        let ln_odds = vec![(chance / (1.0 - chance)).ln(); state.features.len()];
+        let question = Question::Code { ln_odds: Cow::Owned(ln_odds), scans: SCANS, given: Cow::Owned(Vec::new()) };
+        let uses = course.ask(&state, question, Which::All)?.uses.0;
+        state.features.uses = uses.iter().map(|&m| m as u64).collect();
+        state.features.drop_unused();
+        Ok(state)
+    }
+}
+
 impl Angular {
     /// A state of independent features becomes one of directions in an order, with those that nobody uses among them.
     fn convert(&self, course: &mut Course<'_>, state: &mut State) -> Result<()> {

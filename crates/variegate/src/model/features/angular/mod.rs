@@ -13,6 +13,8 @@
 mod births;
 mod chain;
 mod length;
+#[cfg(test)]
+mod tests;
 
 use rand_distr::{Distribution, StandardNormal};
 
