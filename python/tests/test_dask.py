@@ -61,6 +61,7 @@ LOGISTIC = vg.BayesianLogisticRegression(n_warmup=3, n_draws=5, **CHAINS)
 SOFTMAX = vg.SoftmaxClassifier(random_state=1, block_rows=32)
 EXPERTS = vg.MixtureOfExpertsClassifier(experts=2, n_warmup=3, n_draws=3, **CHAINS)
 FACTORS = vg.SharedFactorModel(n_warmup=3, n_draws=3, thin=1, **CHAINS)
+FEATURES = vg.LatentFeatureModel(start_sweeps=5, n_warmup=3, n_draws=3, thin=1, **CHAINS)
 REGRESSION = vg.MixtureOfExpertsRegressor(experts=2, n_init=1, n_vb=1, max_iter=5, random_state=1, block_rows=128)
 MAXIMUM = vg.MixtureOfExpertsClassifier(experts=2, inference="map", n_init=1, max_iter=20, random_state=1)
 
@@ -79,7 +80,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_long_programs_give_the_bits_of_threads(workers, rows, counts):
-    """softmax/vb, logistic/gibbs, experts/hmc and factors/parallel, with 1, 2 and 4 processes."""
+    """softmax/vb, logistic/gibbs, experts/hmc, factors/parallel and features/anchored, with 1, 2 and 4 processes."""
     X, y = rows
     with started(workers) as cluster, distributed.Client(cluster) as client:
         engine = vg.DaskEngine(client)
@@ -96,6 +97,8 @@ def test_long_programs_give_the_bits_of_threads(workers, rows, counts):
         )
         assert_same(clone(FACTORS).fit(C, sources=sources), there)
         assert there.sources_.tolist() == ["a", "b", "c"]
+        there = clone(FEATURES).set_params(engine=engine).fit(at_dask[0])
+        assert_same(clone(FEATURES).fit(X), there)
 
 
 class Hook:

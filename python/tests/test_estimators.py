@@ -31,6 +31,7 @@ LEFT_OUT = {
     "MixtureOfExpertsClassifier": set(),
     "MixtureOfExpertsRegressor": TREES - {"experts", "gates"} | {"anneal", "generations", "relevance", "class_weight"},
     "SharedFactorModel": set(),
+    "LatentFeatureModel": set(),
 }
 # what a class has that its family has not
 PREDICTS = {"predict_draws": None}

@@ -147,8 +147,9 @@ def test_log_likelihoods_of_every_sampler(model, rows):
     np.testing.assert_allclose(mean, said, rtol=1e-8)
 
 
-def test_rows_of_a_factor_model_have_no_closed_form(rows):
+def test_rows_with_hidden_coordinates_have_no_closed_form(rows):
     pytest.importorskip("arviz", reason="ArviZ is not installed")
-    model = vg.SharedFactorModel(likelihood="gaussian", n_chains=1, n_warmup=3, n_draws=4, random_state=1).fit(rows[0])
-    with pytest.raises(ValueError, match="closed form.*held_out"):
-        model.to_arviz(rows[0])
+    short = {"n_chains": 1, "n_warmup": 3, "n_draws": 4, "random_state": 1}
+    for model in (vg.SharedFactorModel(likelihood="gaussian", **short), vg.LatentFeatureModel(**short)):
+        with pytest.raises(ValueError, match="closed form.*held_out"):
+            model.fit(rows[0]).to_arviz(rows[0])

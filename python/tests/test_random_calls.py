@@ -32,6 +32,8 @@ ESTIMATORS = [
     (vg.MixtureOfExpertsRegressor, {"experts": 2, **ASCENT}),
     (vg.SharedFactorModel, DRAWS),
     (vg.SharedFactorModel, {"likelihood": "gaussian", **DRAWS}),
+    (vg.LatentFeatureModel, {"start_sweeps": 5, **DRAWS}),
+    (vg.LatentFeatureModel, {"prior": "mutual-angular", "start_sweeps": 5, **DRAWS}),
 ]
 # what a user may hand over by mistake
 ANYTHING = (
@@ -131,6 +133,7 @@ def questions(rng, model, X, n, regression):
     y = some_targets(rng, n, regression)
     method = chosen(rng, [None, None, "average", "probit", "mc", "map", "plug-in", "nonsense", 3])
     level = chosen(rng, [0.5, 0.9, 0.0, 1.0, -1, "a", None, float("nan")])
+    with_sources = (X, sources) if isinstance(model, vg.SharedFactorModel) else (X,)
     asked = {
         "predict": (X,),
         "predict_proba": (X, method),
@@ -142,11 +145,13 @@ def questions(rng, model, X, n, regression):
         "together": (X,),
         "score": (X, y),
         "summary": (),
-        "transform": (X, sources),
-        "held_out": (X, sources),
-        "impute": (X, sources),
-        "score_samples": (X, sources),
-        "complete": (X, sources, level),
+        "transform": with_sources,
+        "inverse_transform": (chosen(rng, [X, np.ones((2, 1)), np.zeros((3, 0))]),),
+        "reconstruct": (X,),
+        "held_out": with_sources,
+        "impute": with_sources,
+        "score_samples": with_sources,
+        "complete": (*with_sources, level),
         "perplexity": (X, sources),
         "retrieve": (X, X, chosen(rng, [None, 1, 0, -3, "k"])),
         "get_feature_names_out": (chosen(rng, [None, ["a"], 3]),),
@@ -203,5 +208,7 @@ def fit(rng, model, X, n, regression):
     if isinstance(model, vg.SharedFactorModel):
         wrong = [["a", "b"] * n, 3, [None] * n]
         return model.fit(X, sources=chosen(rng, [None, np.arange(n) % 2] if as_it_should_be else wrong))
+    if isinstance(model, vg.LatentFeatureModel):
+        return model.fit(X, feature_names=chosen(rng, [None, None] if as_it_should_be else [["a"], "a", 3]))
     weights = chosen(rng, [None, np.ones(n)] if as_it_should_be else [np.zeros(n), -np.ones(n), "w"])
     return model.fit(X, some_targets(rng, n, regression), sample_weight=weights)

@@ -70,11 +70,13 @@ def test_several_gaps_are_counted(frame):
         vg.SoftmaxClassifier().fit(frame, np.arange(30) % 2)
 
 
-def test_missing_entries_of_a_factor_model_are_answered_by_its_own_setting(frame):
+def test_missing_entries_of_models_that_draw_them_are_answered_by_their_own_setting(frame):
     frame.iloc[3, 1] = np.nan
     short = {"n_chains": 1, "n_warmup": 2, "n_draws": 4, "random_state": 1}
     with pytest.raises(ValueError, match=r"row 3 .*`height` is missing.*`missing=True`"):
         vg.SharedFactorModel(likelihood="gaussian", **short).fit(frame)
+    with pytest.raises(ValueError, match=r"row 3 .*`height` is missing.*`missing=True`"):
+        vg.LatentFeatureModel(**short).fit(frame)
     with pytest.raises(ValueError, match=r"row 3 .*`height` is missing") as raised:
         vg.SharedFactorModel(**short).fit(frame.abs().round())
     assert "missing=True" not in str(raised.value)

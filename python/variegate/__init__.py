@@ -8,7 +8,9 @@ from . import diagnostics
 from ._core import __version__
 from ._dask import DaskEngine
 from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
-from ._factors import HeldOut, SharedFactorModel
+from ._factors import SharedFactorModel
+from ._features import LatentFeatureModel
+from ._latent import HeldOut
 from ._logistic import BayesianLogisticRegression
 from ._posterior import Posterior
 from ._regression import MixtureOfExpertsRegressor, PredictiveDistribution
@@ -21,6 +23,7 @@ __all__ = [
     "DaskEngine",
     "HeldOut",
     "HierarchicalMixtureOfExpertsClassifier",
+    "LatentFeatureModel",
     "MixtureOfExpertsClassifier",
     "MixtureOfExpertsRegressor",
     "MultimodalSoftmaxClassifier",

@@ -1,50 +1,20 @@
 """Factors that several data sources share."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from sklearn.base import TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from ._base import FamilyEstimator, columns_here
+from ._base import columns_here
 from ._documented import documented
 from ._files import column
-from ._inputs import count, lend, seed_of
+from ._inputs import lend, seed_of
 from ._labels import restored, type_of
-from ._posterior import Posterior, log_joint_trace
+from ._latent import LatentModel
 from ._rows import validated
 from ._sources import as_array, distinct, encode, is_several, stack
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Log probability of rows that a model has not seen.
-
-    Attributes
-    ----------
-    ln_probability : ndarray of shape (n_samples,)
-        Log probability of each row, averaged over the draws; a log density where the likelihood is Gaussian.
-    error : ndarray of shape (n_samples,)
-        Its Monte Carlo standard error.
-    effective : ndarray of shape (n_samples,)
-        Effective number of annealed runs behind it.
-    joint : float
-        Log probability of all rows together: the mean over the draws of the product over the rows.
-    """
-
-    ln_probability: np.ndarray
-    error: np.ndarray
-    effective: np.ndarray
-    joint: float
-
-    @property
-    def log_ppd(self):
-        """Mean of minus the log probability of a row, in nats."""
-        return -float(np.mean(self.ln_probability))
-
-
 @documented
-class SharedFactorModel(TransformerMixin, FamilyEstimator):
+class SharedFactorModel(LatentModel):
     """Factors that several data sources share: nonparametric hierarchical factor analysis.
 
     Several sources (journal sections, hospitals, shops) describe different items by the same columns. Every row is a
@@ -213,14 +183,11 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         super()._open(model, types)
 
     def _read(self):
-        arrays = self._model.arrays()
+        arrays = super()._read()
         self.sources_ = as_array(self._model.sources if self._labels is None else self._labels)
         for name in ("components", "sharing", "mass", "shared", "n_factors_draws"):
             setattr(self, f"{name}_", arrays[name])
         self.n_factors_ = self.components_.shape[0]
-        self.posterior_ = Posterior(self._model)
-        self.log_joint_trace_ = log_joint_trace([chain["objective"] for chain in self._model.trace()])
-        self.n_iter_ = self.log_joint_trace_.shape[1]
         return arrays
 
     def _asked(self, X, sources):
@@ -272,17 +239,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         ndarray of str
             One name a factor.
         """
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features, generate_names=False)
-        no_row = np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0), self._model.width
-        return np.asarray(self._model.transform(no_row)[0], dtype=object)
-
-    def _row_likelihoods(self, X, y):
-        raise ValueError(
-            "a row of a factor model has hidden coordinates of its own, and its likelihood under a draw, the sum over "
-            "them, has no closed form: `to_arviz` takes no rows here. `held_out` tells how probable rows are, by "
-            "annealed importance sampling"
-        )
+        return self._coordinate_names(input_features)
 
     def held_out(self, X, sources=None, *, temperatures=10, runs=4, draws=20):
         """Log probability of rows that the fit has not seen, by annealed importance sampling.
@@ -305,10 +262,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         HeldOut
             With `ln_probability`, `error` and `effective` of each row, `joint` of all of them, and `log_ppd`.
         """
-        rows, given = self._asked(X, sources)
-        effort = {"temperatures": temperatures, "runs": runs, "draws": draws}
-        effort = {name: count(name, value, 1) for name, value in effort.items()}
-        return HeldOut(**self._model.held_out(rows, given, **effort))
+        return self._held_out(*self._asked(X, sources), temperatures, runs, draws)
 
     def score_samples(self, X, sources=None):
         """Log probability of each row; see `held_out`, which also tells how exact it is.
@@ -439,9 +393,7 @@ class SharedFactorModel(TransformerMixin, FamilyEstimator):
         similarity : ndarray of shape (n_queries, k)
             Their similarities.
         """
-        most = 2**32 if k is None else count("k", k, 1)
-        (queries, of_queries), (among, of_rows) = self._asked(Q, query_sources), self._asked(X, sources)
-        return self._model.retrieve(queries, among, most, of_queries, of_rows)
+        return self._retrieve(self._asked(Q, query_sources), self._asked(X, sources), k)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

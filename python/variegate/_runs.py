@@ -3,6 +3,7 @@
 from . import _core
 from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsClassifier
 from ._factors import SharedFactorModel
+from ._features import LatentFeatureModel
 from ._logistic import BayesianLogisticRegression
 from ._regression import MixtureOfExpertsRegressor
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
@@ -16,6 +17,7 @@ _ESTIMATORS = (
     HierarchicalMixtureOfExpertsClassifier,
     SoftmaxClassifier,
     SharedFactorModel,
+    LatentFeatureModel,
 )
 
 

@@ -1,6 +1,6 @@
 //! A fitted model as Python holds it.
 
-use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -240,6 +240,22 @@ impl FittedModel {
         Ok((array(py, &shape, found.values)?, array(py, &shape, found.deviation)?))
     }
 
+    /// Rows as the model sees them: the mean over the draws, and by the likeliest code under the draw that stands for all.
+    fn reconstruct<'py>(&self, py: Python<'py>, x: Features<'_>) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
+        let data = self.named(Dataset::new(x.matrix()?));
+        let found = py.detach(|| self.posterior.reconstruct(&data)).map_err(raise)?;
+        let shape = [data.rows(), data.x.cols()];
+        Ok((array(py, &shape, found.mean)?, array(py, &shape, found.likeliest)?))
+    }
+
+    /// Rows that have these codes, one row of codes a row.
+    fn rebuild<'py>(&self, py: Python<'py>, codes: PyReadonlyArray2<'_, f64>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let rows = codes.shape()[0];
+        let values = codes.as_slice()?;
+        let found = py.detach(|| self.posterior.rebuild(values)).map_err(raise)?;
+        array(py, &[rows, self.posterior.width()], found)
+    }
+
     /// Distribution over columns of what is still to come of each row, of which a share `exposure` was seen.
     #[pyo3(signature = (x, exposure, sources=None))]
     fn complete<'py>(
@@ -376,6 +392,7 @@ impl FittedModel {
 
     fn __repr__(&self) -> String {
         let predicted = match self.posterior.outputs() {
+            0 if !self.posterior.predicts() && self.posterior.sources().is_empty() => "no target".to_string(),
             0 if !self.posterior.predicts() => format!("{} sources", self.posterior.sources().len()),
             0 => format!("{} classes", self.posterior.classes().len()),
             outputs => format!("{outputs} outcomes"),

@@ -104,6 +104,7 @@ impl FeaturesPosterior {
             Fact::new("common features", Figure::Shares(shares(&common))).remark("used by more than 1 % of the rows"),
             Fact::new("features of a row", estimate(&self.each(|d| d.uses.iter().sum::<u64>() as f64 / self.schema.rows as f64))),
         ];
+        facts.extend(DrawTable::facts(&self.lengths));
         let mut table = SummaryTable::new("features", [("used by", Share), ("in draws", Share), ("length", Number)]);
         let (usage, presence, width) = (self.usage(), self.presence(), self.schema.width);
         for f in 0..self.features() {
