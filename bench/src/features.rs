@@ -106,7 +106,7 @@ fn speed(options: &Options) -> Result<Value> {
     let (sweeps, threads) = (options.get("sweeps", 10u64)?, options.get("threads", 1usize)?);
     let chance: f64 = options.get("chance", 0.1)?;
     let mut rng = Stream::new(options.get("seed", 1)?, 0, Purpose::Simulate).rng();
-    let mut normal = |rng: &mut Philox| -> f64 { StandardNormal.sample(rng) };
+    let normal = |rng: &mut Philox| -> f64 { StandardNormal.sample(rng) };
     let weights: Vec<f64> = (0..count * columns).map(|_| normal(&mut rng)).collect();
     let mut values = vec![0.0; rows * columns];
     for row in values.chunks_exact_mut(columns) {

@@ -35,6 +35,7 @@ pub fn arguments() -> Vec<Arg> {
             "FILE",
             "Text file with the names of the columns, one a line, for a file without names (.npy, .npz, .mtx, svmlight)",
         )
+        .visible_alias("vocabulary")
         .value_parser(value_parser!(PathBuf))
         .value_hint(ValueHint::FilePath),
         column("encode", "WORD", "Code text columns among the features: `one-hot` is a column of ones and zeros for each category")
@@ -176,6 +177,7 @@ pub fn read_rows(
         options = of_new_file(file, options, format);
     }
     options.known_classes = None;
+    options.missing |= posterior.answers().imputation.is_some_and(|i| i.takes_missing());
     options.width = options.width.or(Some(posterior.width()));
     options.sources = match (&asked, options.sources) {
         (Some(_), _) => asked.clone(),

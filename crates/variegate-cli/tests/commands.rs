@@ -164,6 +164,21 @@ fn from_simulated_data_to_features() {
     assert!(error("l2_reconstruction") < error("l2_heldout") && error("l2_heldout") < error("column_means"), "{found}");
     let said = desk.good("retrieve runs/f few.csv -k 3");
     assert_eq!(said.out.lines().count(), 4);
+    // classes by whether the first feature of the truth is used
+    let truth: Value = serde_json::from_str(&desk.text("new.truth.json")).unwrap();
+    let codes = truth["codes"].as_array().or_else(|| truth["truth"]["codes"].as_array()).unwrap();
+    let kinds: Vec<String> = codes.iter().map(|c| format!("k{}", u8::from(c.as_array().unwrap().contains(&0.into())))).collect();
+    desk.write("kinds.csv", &format!("kind\n{}\n", kinds.join("\n")));
+    let said = desk.good("score runs/f new.csv --labels kinds.csv:kind --among new.csv");
+    assert!(said.out.contains("2 clusters") && said.out.contains("among the 100 nearest"), "{}", said.out);
+    let found = desk.good("score runs/f new.csv --labels kinds.csv:kind --json").json();
+    assert!(found["labels"]["clustering_accuracy"].as_f64().unwrap() > 0.5, "{found}");
+    desk.bad("score runs/f new.csv --among new.csv", 2, &["--labels"]);
+    let said = desk.good("summary runs/f --shape 2x3 --picture f.png");
+    assert!(said.err.contains("f.png") && std::fs::read(desk.path("f.png")).unwrap().starts_with(b"\x89PNG"), "{}", said.err);
+    desk.bad("summary runs/f --shape 2x3 --picture f.png", 1, &["f.png", "--force"]);
+    desk.bad("summary runs/f --shape 4x4", 1, &["16 dots", "6 columns"]);
+    desk.bad("summary runs/f --shape big", 2, &["6x6"]);
     desk.bad("fit features d.csv --prior mutual-angular --sampler rowslice --out x", 1, &["rowslice", "anchored or slice"]);
     desk.bad("fit features d.csv --prior pitman-yor --sampler slice --discount 0.6 --out x", 1, &["below 0.5", "anchored"]);
     desk.bad("fit features d.csv --kappa 3 --out x", 1, &["mutual-angular alone"]);

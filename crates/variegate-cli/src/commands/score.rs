@@ -1,7 +1,7 @@
 //! `variegate score`: how probable held-out rows are under a model of rows alone, and how well it completes them.
 
 use anyhow::{Context, Result};
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,14 @@ use crate::opened::Opened;
 use crate::tables::{self, Table};
 use crate::{files, options, output};
 
+mod labelled;
+
 const EXAMPLES: &str = "\
 Examples:
   variegate score runs/a test.csv
   variegate score runs/a test.csv --completion --seed 3 -o rows.csv
   variegate score runs/a test.csv --perplexity --runs 50 --json
+  variegate score runs/a test.csv --labels kind --among train.csv
 
 --completion shows half of each row's counts to the model and scores what it
 predicts of the other half: any model of counts can be compared by it, and it is
@@ -51,6 +54,9 @@ pub fn command() -> Command {
             .help(help)
             .help_heading("Effort of --perplexity")
     };
+    let column = |id: &'static str, long: &'static str, help: &'static str| {
+        Arg::new(id).long(long).value_name("COLUMN").help(help).help_heading("Data")
+    };
     Command::new("score")
         .about("Tell how well a model of rows alone predicts rows it has not seen")
         .arg(summary::run_argument())
@@ -61,6 +67,21 @@ pub fn command() -> Command {
         ])
         .group(ArgGroup::new("figure").args(["completion", "perplexity"]))
         .arg(files::sources())
+        .args([
+            column("label", "labels", "Column with the class of each row: how well coordinates keep classes apart is told too")
+                .visible_alias("label"),
+            Arg::new("among")
+                .long("among")
+                .value_name("DATA")
+                .requires("label")
+                .value_parser(value_parser!(PathBuf))
+                .value_hint(ValueHint::FilePath)
+                .help("File of other rows: among the 100 nearest of them, how many have the class of the row")
+                .help_heading("Data"),
+            column("among-label", "among-labels", "The column of classes there, if different [default: --labels]")
+                .visible_alias("among-label")
+                .requires("among"),
+        ])
         .args(files::format_arguments())
         .args([
             number("temperatures", effort.temperatures, "Temperatures between where a row begins and its posterior"),
@@ -102,6 +123,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         let errors = posterior.answers().rebuilding.map(|_| rebuild_errors(posterior, &data, seed)).transpose().with_context(refused)?;
         Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)?, errors }
     };
+    let kept_apart = labelled::scores(&opened, &data, matches)?;
     let groups = groups(&data);
     if json && out.is_some_and(|out| out == Path::new(STANDARD)) {
         return Err(Usage("--json and -o - both go to standard output: leave one of them out".into()).into());
@@ -112,16 +134,20 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if json {
         let mut value = json!({ "run": opened.run.path(), "rows": data.rows(), "out": out });
         found.fill_json(&mut value, &groups, out.is_none());
+        if let Some(scores) = &kept_apart {
+            value["labels"] = scores.as_json();
+        }
         output::json(&value)?;
         return Ok(Exit::Success);
     }
+    let text = || found.text(&groups) + &kept_apart.as_ref().map_or_else(String::new, |scores| format!("\n{}", scores.text()));
     // what goes to standard output is one thing
     match out {
         Some(out) if out == Path::new(STANDARD) => {
-            eprint!("{}", found.text(&groups));
+            eprint!("{}", text());
             return Ok(Exit::Success);
         }
-        _ => output::to_stdout(&found.text(&groups))?,
+        _ => output::to_stdout(&text())?,
     }
     if let (Some(out), false) = (out, quiet) {
         eprintln!("the figures of each row are in {}", out.display());

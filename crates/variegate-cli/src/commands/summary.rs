@@ -1,10 +1,11 @@
 //! `variegate summary`: what a run is, how far it has come, and what it has found.
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use variegate::answer::{Selection, Summary, SummaryTable};
+use variegate::answer::{Posterior, Selection, Summary, SummaryTable};
+use variegate_io::png::{feature_sheet, write_png};
 use variegate_io::run_dir::{RunDir, Status};
 
 use crate::data_file;
@@ -16,12 +17,29 @@ use crate::{options, output, selection, training};
 const EXAMPLES: &str = "\
 Examples:
   variegate summary runs/a
-  variegate summary runs/a --json > summary.json";
+  variegate summary runs/a --json > summary.json
+  variegate summary runs/f --shape 6x6 --picture features.png";
 
 pub fn command() -> Command {
     Command::new("summary")
         .about("Show what a run has found, also while it is running")
         .args([run_argument(), options::json()])
+        .args([
+            Arg::new("shape")
+                .long("shape")
+                .value_name("ROWSxCOLUMNS")
+                .value_parser(shape)
+                .help("Draw features or factors as pictures of so many rows and columns of dots, such as 6x6 (PNG)")
+                .help_heading("Pictures"),
+            Arg::new("picture")
+                .long("picture")
+                .value_name("FILE")
+                .requires("shape")
+                .value_parser(value_parser!(PathBuf))
+                .help("Where to write the pictures [default: the name of the run with .png]")
+                .help_heading("Pictures"),
+            options::force("a picture"),
+        ])
         .after_help(EXAMPLES)
 }
 
@@ -39,7 +57,12 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let run = RunDir::read(run_of(matches))?;
     let status = run.status();
     let found = match training::posterior(&run) {
-        Ok(posterior) => Ok((posterior.summary(), posterior.selection())),
+        Ok(posterior) => {
+            if let Some(&(rows, columns)) = matches.get_one::<(usize, usize)>("shape") {
+                draw(posterior.as_ref(), rows, columns, &run, matches)?;
+            }
+            Ok((posterior.summary(), posterior.selection()))
+        }
         Err(error) if status.complete => return Err(error),
         Err(error) => Err(error.to_string()),
     };
@@ -50,6 +73,38 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         output::to_stdout(&as_text(&run, &status, &found, Kept::of(&run)?))?;
     }
     Ok(Exit::Success)
+}
+
+/// Rows and columns of a picture.
+fn shape(text: &str) -> Result<(usize, usize), String> {
+    let parts = text.split_once(['x', 'X', '×']).and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parts.filter(|(a, b)| *a > 0 && *b > 0).ok_or_else(|| "it must be two whole numbers, such as 6x6".into())
+}
+
+/// Features or factors as pictures, in one file.
+fn draw(posterior: &dyn Posterior, rows: usize, columns: usize, run: &RunDir, matches: &ArgMatches) -> Result<()> {
+    let arrays = posterior.arrays();
+    let drawn = arrays.iter().find(|a| a.name == "components" && a.dims.len() == 2);
+    let Some(drawn) = drawn else { bail!("this fit has no features or factors to draw") };
+    let width = drawn.dims[1].len;
+    if rows.checked_mul(columns) != Some(width) {
+        bail!(
+            "a picture of {rows}x{columns} has {} dots, but there are {width} columns: choose another --shape",
+            rows.saturating_mul(columns)
+        );
+    }
+    if drawn.dims[0].len == 0 {
+        bail!("this fit has found no features: there is nothing to draw");
+    }
+    let features: Vec<(String, Vec<f64>)> =
+        drawn.dims[0].labels.iter().cloned().zip(drawn.values.chunks_exact(width).map(<[f64]>::to_vec)).collect();
+    let given = matches.get_one::<PathBuf>("picture").cloned();
+    let path = given.unwrap_or_else(|| PathBuf::from(run.path().file_name().unwrap_or_default()).with_extension("png"));
+    output::check_free(&path, options::flag(matches, "force"))?;
+    let (wide, high, dots) = feature_sheet(&features, rows, columns, 1);
+    write_png(&path, wide, high, &dots).with_context(|| format!("could not write `{}`", path.display()))?;
+    eprintln!("{} in {}, blue below and red above nothing", tables::count(features.len(), "picture", "pictures"), path.display());
+    Ok(())
 }
 
 fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Selection>), String>, validated: Option<Kept>) -> String {

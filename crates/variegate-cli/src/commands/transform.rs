@@ -1,4 +1,4 @@
-//! `variegate transform`: where rows lie among the factors of a fitted model.
+//! `variegate transform`: where rows lie among the factors or features of a fitted model.
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
@@ -24,7 +24,7 @@ has not seen, and rows without one, are rows of a new source.";
 
 pub fn command() -> Command {
     Command::new("transform")
-        .about("Tell where rows lie among the factors of a fitted model")
+        .about("Tell where rows lie among the factors or features of a fitted model")
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
         .arg(files::sources())
@@ -42,8 +42,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let found = opened.posterior.transform(&data).with_context(|| format!("cannot transform `{}`", file.name()))?;
     destination.table(|file| write_csv(file, rows, &found))?;
     destination.say(|| {
-        let factors = tables::count(found.names.len(), "factor", "factors");
-        format!("placed {} among {factors}", tables::count(rows, "row", "rows"))
+        let features = found.names.first().is_some_and(|name| name.starts_with("feature"));
+        let (one, many) = if features { ("feature", "features") } else { ("factor", "factors") };
+        format!("placed {} among {}", tables::count(rows, "row", "rows"), tables::count(found.names.len(), one, many))
     });
     match destination {
         Destination { json: false, .. } => {}

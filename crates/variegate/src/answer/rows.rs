@@ -27,6 +27,8 @@ pub trait CompleteRows {
 
 /// A posterior that fills in missing entries.
 pub trait ImputeRows {
+    /// Whether rows that are asked about may have missing entries.
+    fn takes_missing(&self) -> bool;
     /// The rows with their missing entries (NaN) filled in.
     fn impute(&self, data: &Dataset<'_>) -> Result<Imputed>;
 }

@@ -353,6 +353,10 @@ impl CompleteRows for FactorsPosterior {
 }
 
 impl ImputeRows for FactorsPosterior {
+    fn takes_missing(&self) -> bool {
+        self.settings.missing
+    }
+
     fn impute(&self, data: &Dataset<'_>) -> Result<Imputed> {
         if !self.settings.missing {
             return Err(super::unfit(

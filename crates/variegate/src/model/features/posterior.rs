@@ -257,6 +257,10 @@ impl RowDensity for FeaturesPosterior {
 }
 
 impl ImputeRows for FeaturesPosterior {
+    fn takes_missing(&self) -> bool {
+        true
+    }
+
     fn impute(&self, data: &Dataset<'_>) -> Result<Imputed> {
         self.check(data)?;
         let (draws, width, scale) = (self.some_draws(DRAWS), self.schema.width, self.schema.scale);
