@@ -121,7 +121,7 @@ settings! {
         pairs: u64 = 0, in whole(0, 1000), read by Check;
         /// How directions are drawn (mutual-angular).
         direction: DirectionKind = DirectionKind::Auto, in word(DirectionKind::WORDS), read by Check;
-        /// What a chain begins with: the best of short chains on a few rows (grown), or nothing (empty).
+        /// What a chain begins with: the best of short chains on a few rows (grown), or no features (empty).
         start: StartKind = StartKind::Grown, in word(StartKind::WORDS);
         /// Short chains to choose from (grown).
         restarts: u64 = 4, in whole(1, 1000);
