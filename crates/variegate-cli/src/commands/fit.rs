@@ -8,7 +8,7 @@ use variegate::answer::{Posterior, Summary};
 use variegate::data::TargetKind;
 use variegate::model::{Family, Prepared, RunSettings};
 use variegate::run::{Ending, Pace};
-use variegate_io::read::ReadOptions;
+use variegate_io::read::{Cause, ReadError, ReadOptions};
 use variegate_io::run_dir::{DataReference, RunDir, RunRecord};
 
 use super::summary;
@@ -119,6 +119,17 @@ pub struct Finished {
 }
 
 impl FitRequest {
+    /// Adds what the family offers where a value is missing; of counts none may be.
+    fn advise(&self, error: anyhow::Error) -> anyhow::Error {
+        let missing = error.downcast_ref::<ReadError>().is_some_and(|e| matches!(e.cause, Cause::Missing { .. }));
+        let settings = self.family.settings();
+        let has = |name: &str| settings.iter().any(|s| s.name == name);
+        if missing && has("missing") && !has("likelihood") {
+            return anyhow::anyhow!("{error}; or have missing values drawn with the rest: --missing true");
+        }
+        error
+    }
+
     /// Reads, checks, chooses settings if asked to, runs. What can be refused early is refused before the data are read. With `tables`
     /// the table of a cross-validation is written to standard output as soon as it is there.
     pub fn fit(mut self, tables: bool) -> Result<Finished> {
@@ -133,7 +144,7 @@ impl FitRequest {
         let target_kind = model.target().unwrap_or(TargetKind::Classes);
         let reader = ReadOptions { target_kind, missing: model.missing(), ..self.reader.clone() };
         let file = DataFile::of(&self.data)?;
-        let (data, reader) = files::read_training(&file, &reader)?;
+        let (data, reader) = files::read_training(&file, &reader).map_err(|error| self.advise(error))?;
         if !self.quiet {
             eprintln!("read {}: {}", file.name(), files::describe(&data));
             files::remarks(&self.reader, &reader).iter().for_each(|text| eprintln!("{}", tables::wrap(text, 80, "")));

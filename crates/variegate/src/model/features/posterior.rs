@@ -9,7 +9,7 @@ use super::stage::{Code, Stage, Want};
 use super::{NAME, Schema};
 use crate::answer::{
     Answers, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin, PREDICT_PANEL, PlaceRows,
-    Posterior, RebuildRows, Rebuilt, RowDensity, Summary, check_new_rows,
+    Posterior, RebuildRows, Rebuilt, RowDensity, Summary, check_new_rows, for_panels_parallel,
 };
 use crate::data::{Dataset, Needs};
 use crate::infer::assignment::assign;
@@ -121,30 +121,24 @@ impl FeaturesPosterior {
     }
 
     /// Codes of all rows by some draws, each turned into what is wanted of it: draw by draw, row by row.
-    fn codes<T: Send>(
+    fn codes<T: Send + Clone>(
         &self,
         data: &Dataset<'_>,
         draws: &[usize],
         want: Want,
         turn: impl Fn(&Stage, usize, Code) -> T + Sync,
     ) -> Vec<Vec<T>> {
-        let (x, n) = (data.x.view(), data.rows());
-        let stages: Vec<Stage> = draws.iter().map(|&d| Stage::new(&self.draws[d], d as u32, data.x.is_sparse())).collect();
-        let panels = n.div_ceil(PREDICT_PANEL);
-        let per_unit = 1.0 / self.schema.scale;
-        let work = |at: usize| {
-            let (stage, first) = (&stages[at / panels], at % panels * PREDICT_PANEL);
-            let codes = stage.codes(x.slice(first..(first + PREDICT_PANEL).min(n)), per_unit, want);
-            codes.into_iter().enumerate().map(|(i, code)| turn(stage, first + i, code)).collect::<Vec<T>>()
+        let (panels, per_unit) = (data.rows().div_ceil(PREDICT_PANEL), 1.0 / self.schema.scale);
+        // draws and rows at once: a few rows keep all threads busy too
+        let work = |&draw: &usize| {
+            let stage = Stage::new(&self.draws[draw], draw as u32, data.x.is_sparse());
+            let parts = for_panels_parallel(data.x.view(), vec![Vec::new(); panels], |_, first, count, x| {
+                let codes = stage.codes(x, count, per_unit, want).into_iter();
+                codes.enumerate().map(|(i, code)| turn(&stage, first + i, code)).collect::<Vec<T>>()
+            });
+            parts.into_iter().flatten().collect::<Vec<T>>()
         };
-        let mut parts: Vec<Vec<T>> = (0..stages.len() * panels).into_par_iter().map(work).collect();
-        let mut out = Vec::with_capacity(stages.len());
-        for _ in &stages {
-            let rest = parts.split_off(panels);
-            out.push(parts.into_iter().flatten().collect());
-            parts = rest;
-        }
-        out
+        draws.par_iter().map(work).collect()
     }
 
     /// Probability that each row uses each feature of the reference: the mean over the draws that have it.

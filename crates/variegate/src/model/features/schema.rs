@@ -115,7 +115,7 @@ impl Schema {
         let most = s.max_features.unwrap_or(self.rows.clamp(100, 1000)) as usize;
         Sampler {
             kind: s.sampler,
-            angular: angular.then(|| Angular {
+            angular: angular.then_some(Angular {
                 magnitude: s.magnitude,
                 shape: s.magnitude_shape,
                 direction: s.direction,

@@ -114,9 +114,9 @@ impl Stage {
         self.view.noise
     }
 
-    /// The codes of the rows of a panel. Of rows with missing entries only the observed ones count.
-    pub(super) fn codes(&self, x: X<'_>, per_unit: f64, want: Want) -> Vec<Code> {
-        let (count, n) = (self.count(), x.rows());
+    /// The codes of the first `n` rows of a panel. Of rows with missing entries only the observed ones count.
+    pub(super) fn codes(&self, x: X<'_>, n: usize, per_unit: f64, want: Want) -> Vec<Code> {
+        let count = self.count();
         let whole = Entries { x, per_unit };
         let (mut products, mut row) = (Vec::new(), Vec::new());
         whole.products(&self.view, &mut products);
@@ -363,7 +363,7 @@ mod tests {
     fn a_row_has_its_published_code() {
         let (stage, x) = (stage(), Matrix::dense(1, 3, vec![0.8, 0.7, 0.1]));
         let want = Want { both: true, density: Some((1, 1)) };
-        let code = stage.codes(x.view(), 1.0, want).remove(0);
+        let code = stage.codes(x.view(), 1, 1.0, want).remove(0);
         assert!((code.ln_density[0] + 2.103490901).abs() < 1e-8, "{:?}", code.ln_density);
         let p = [0.11935039, 0.00036843, 0.05559532, 0.00003242, 0.37899716, 0.03279592, 0.40622107, 0.0066393];
         for (k, told) in [p[4] + p[5] + p[6] + p[7], p[2] + p[3] + p[6] + p[7], p[1] + p[3] + p[5] + p[7]].into_iter().enumerate() {
@@ -393,7 +393,7 @@ mod tests {
     fn missing_entries_of_a_row_do_not_count() {
         let stage = stage();
         let x = Matrix::dense(2, 3, vec![0.8, f64::NAN, 0.1, f64::NAN, f64::NAN, f64::NAN]);
-        let codes = stage.codes(x.view(), 1.0, Want { both: false, density: Some((1, 1)) });
+        let codes = stage.codes(x.view(), 2, 1.0, Want { both: false, density: Some((1, 1)) });
         let (mut total, mut first) = (0.0, 0.0);
         for z in 0..8u32 {
             let on = |k: u32| f64::from(z >> k & 1);

@@ -314,6 +314,38 @@ mod tests {
         assert!((0..100).all(|_| tilted_poisson(30.0, 2, |_| 0.0, &mut rng) <= 2));
     }
 
+    /// What the sums say of a row is its distance to the mean that the other rows predict, and that mean's doubt.
+    #[test]
+    fn sums_are_those_of_the_predicted_mean() {
+        let (rows, width, ridge, at) = (4, 3, 0.7, 2);
+        let left: Vec<f64> = (0..rows * width).map(|i| ((i * i * 7 + 3 * i) % 11) as f64 / 4.0 - 1.2).collect();
+        let mut gram = vec![0.0; rows * rows];
+        mul_t(&left, &left, &mut gram, rows, width, rows, false);
+        let users = [[true, true, false, false], [true, false, true, true], [false, true, true, false]];
+        let columns: Vec<Column> = users.iter().map(|on| Column { id: 0, known: None, on: on.to_vec() }).collect();
+        let mut known = Known::of(&columns, &gram, at, ridge);
+        // Q and the means of the features, from the other rows
+        let others: Vec<usize> = (0..rows).filter(|&o| o != at).collect();
+        let z = |o: usize, c: usize| f64::from(u8::from(users[c][o]));
+        let together: Vec<f64> = (0..9)
+            .map(|i| others.iter().map(|&o| z(o, i / 3) * z(o, i % 3)).sum::<f64>() + if i / 3 == i % 3 { ridge } else { 0.0 })
+            .collect();
+        let q = inverse(&together, 3);
+        let mean = |c: usize, j: usize| -> f64 {
+            (0..3).map(|d| q[c * 3 + d] * others.iter().map(|&o| z(o, d) * left[o * width + j]).sum::<f64>()).sum()
+        };
+        let mut shared = Shared::default();
+        for turned in [0, 2, 1, 0, 1] {
+            known.turn(turned, &mut shared);
+            let used: Vec<usize> = (0..3).filter(|&c| known.on[c]).collect();
+            let distance: f64 = (0..width).map(|j| (left[at * width + j] - used.iter().map(|&c| mean(c, j)).sum::<f64>()).powi(2)).sum();
+            let doubt: f64 = used.iter().flat_map(|&c| used.iter().map(move |&d| (c, d))).map(|(c, d)| q[c * 3 + d]).sum();
+            let own = gram[at * rows + at];
+            assert!((own - 2.0 * shared.along + shared.square - distance).abs() < 1e-12, "{used:?}");
+            assert!((shared.doubt - doubt).abs() < 1e-13, "{used:?}");
+        }
+    }
+
     #[test]
     fn a_small_inverse() {
         let a = [2.0, 0.3, -0.4, 0.3, 1.0, 0.1, -0.4, 0.1, 3.0];

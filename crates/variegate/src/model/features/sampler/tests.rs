@@ -29,7 +29,7 @@ pub(super) fn pairs() -> Vec<(&'static str, Settings)> {
 }
 
 #[test]
-fn one_sweep_leaves_the_joint_distribution_as_it_is() {
+fn long_one_sweep_leaves_the_joint_distribution_as_it_is() {
     for (name, settings) in pairs() {
         let subject = Subject::new(&settings.validate().unwrap().settings, 4);
         let report = sweep_invariance(&subject, &InvarianceSettings { draws: 12_000, false_alarm_rate: 1e-4 }, 3, &mut |_| {}).unwrap();

@@ -73,7 +73,10 @@ fn splits_and_merges() {
 fn births_and_deaths_in_groups() {
     for (c, d) in PROCESSES {
         for (group, single) in [(1, false), (2, true), (2, false), (4, false)] {
-            kernel(&format!("groups {c} {d} {group} {single}"), Sampler { group, ..sampler(c, d, true) }, DRAWS, |course, state| {
+            let mut sampler = Sampler { group, ..sampler(c, d, true) };
+            // many features, so that rows have some to themselves and share others
+            sampler.hyper.process.mass = 3.0;
+            kernel(&format!("groups {c} {d} {group} {single}"), sampler, 2 * DRAWS, |course, state| {
                 course.groups(state, single)?;
                 let totals = course.totals(state)?;
                 course.draw_weights(state, &totals)?;
@@ -105,7 +108,7 @@ fn what_governs_features() {
         course.sampler.learn_mass(state, &mut course.rng)?;
         course.sampler.draw_chances(state, &mut course.rng)
     });
-    kernel("discount and concentration", Sampler { learn, ..sampler(1.0, 0.4, false) }, 2 * DRAWS, |course, state| {
+    kernel("discount and concentration", Sampler { learn, ..sampler(1.0, 0.4, false) }, 8 * DRAWS, |course, state| {
         course.sampler.learn_shape(state, &mut course.rng);
         course.sampler.draw_chances(state, &mut course.rng)
     });

@@ -67,7 +67,7 @@ const STABLE: [f64; 11] = [
 ];
 
 #[test]
-fn samplers_of_gaussian_features_have_the_enumerated_posterior() {
+fn long_samplers_of_gaussian_features_have_the_enumerated_posterior() {
     let data = rows(&X);
     for (discount, told) in [(0.0, BUFFET), (0.4, STABLE)] {
         for group in 1..=3 {
@@ -82,7 +82,7 @@ fn samplers_of_gaussian_features_have_the_enumerated_posterior() {
 }
 
 #[test]
-fn intercepts_and_missing_entries_have_the_enumerated_posterior() {
+fn long_intercepts_and_missing_entries_have_the_enumerated_posterior() {
     let learned = Intercept::Learned { variance: 2.0, start: vec![0.0; 2] };
     let some = |state: &State, rows: &[Vec<u32>]| {
         let all = figures(state, rows);
@@ -105,7 +105,7 @@ fn intercepts_and_missing_entries_have_the_enumerated_posterior() {
 
 /// Without strength, directions and lengths of Gaussian vectors are Gaussian vectors.
 #[test]
-fn directions_without_strength_are_the_buffet() {
+fn long_directions_without_strength_are_the_buffet() {
     for direction in [DirectionKind::Vmf, DirectionKind::Hmc] {
         let settings = Settings::default()
             .prior(PriorKind::MutualAngular)
@@ -121,7 +121,7 @@ fn directions_without_strength_are_the_buffet() {
 
 /// Against importance sampling from the prior with 4,000,000 draws, whose own error is at most 0.003.
 #[test]
-fn mutual_angular_features_have_the_weighted_posterior() {
+fn long_mutual_angular_features_have_the_weighted_posterior() {
     let told = [1.804, 2.361, 2.208, 1.399, 1.586, -0.581, 0.3814, 0.4849];
     let settings = Settings::default().prior(PriorKind::MutualAngular).magnitude_shape(2.0).kappa(Some(4.0)).birth_rows(Some(2));
     for direction in [DirectionKind::Vmf, DirectionKind::Hmc] {
