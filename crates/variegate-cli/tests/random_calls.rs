@@ -285,5 +285,5 @@ fn random_calls_end_in_a_result_or_in_words() {
     println!("{count} calls by exit code: {codes:?}");
     // were nearly all of them refused at the door, little would have been tried
     let done = codes.get(&0).unwrap_or(&0) + codes.get(&3).unwrap_or(&0);
-    assert!(3 * done >= count, "{codes:?}");
+    assert!(4 * done >= count, "{codes:?}");
 }

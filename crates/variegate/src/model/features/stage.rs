@@ -39,6 +39,25 @@ struct Row {
     width: f64,
 }
 
+/// Inner products of a row beyond this decide all that they could decide, and may still be added up.
+const FAR: f64 = 1e150;
+/// Entries beyond this, in units of the model, count as this.
+const FARTHEST: f64 = 1e300;
+
+impl Row {
+    /// A row, less the intercept, whose inner products with the features are given; those that overflow are found anew.
+    fn new<'w>(mut along: Vec<f64>, left: &[f64], weight: impl Fn(usize) -> &'w [f64]) -> Self {
+        let largest = left.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        if largest > FAR {
+            let unit: Vec<f64> = left.iter().map(|v| v / largest).collect();
+            for (k, along) in along.iter_mut().enumerate() {
+                *along = (dot(&unit, weight(k)) * largest).clamp(-FAR, FAR);
+            }
+        }
+        Self { along, square: dot(left, left).min(FAR * FAR), width: left.len() as f64 }
+    }
+}
+
 /// What is found of the code of a row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Code {
@@ -123,12 +142,13 @@ impl Stage {
         (0..n)
             .map(|i| {
                 whole.row(i, &mut row);
+                row.iter_mut().for_each(|v| *v = v.clamp(-FARTHEST, FARTHEST));
                 if row.iter().any(|v| v.is_nan()) {
                     return self.code_of_part(&row, want);
                 }
                 row.iter_mut().zip(&self.view.intercept).for_each(|(x, b)| *x -= b);
                 let along = products[i * count..][..count].iter().zip(&self.view.with_intercept).map(|(p, b)| p - b).collect();
-                self.code(&Row { along, square: dot(&row, &row), width: row.len() as f64 }, want)
+                self.code(&Row::new(along, &row, |k| self.view.weight(k)), want)
             })
             .collect()
     }
@@ -148,11 +168,20 @@ impl Stage {
         let part = Self { view, ln_odds: self.ln_odds.clone(), ln_nothing: self.ln_nothing, number: self.number };
         let left: Vec<f64> = kept.iter().zip(&intercept).map(|(&j, b)| row[j] - b).collect();
         let along = (0..self.count()).map(|k| if kept.is_empty() { 0.0 } else { dot(&left, part.view.weight(k)) }).collect();
-        part.code(&Row { along, square: dot(&left, &left), width: kept.len() as f64 }, want)
+        part.code(&Row::new(along, &left, |k| part.view.weight(k)), want)
     }
 
     fn code(&self, row: &Row, want: Want) -> Code {
-        if self.count() <= FEW { self.enumerate(row, want) } else { self.sample(row, want) }
+        let mut code = if self.count() <= FEW { self.enumerate(row, want) } else { self.sample(row, want) };
+        if code.on.iter().any(|p| p.is_nan()) {
+            // where numbers break down a row says nothing: its code is that of any row
+            let chance = |k: usize| sigmoid(self.ln_odds[k]);
+            let count = self.count();
+            code.on = (0..count).map(chance).collect();
+            let both = |at: usize| if at / count == at % count { chance(at / count) } else { chance(at / count) * chance(at % count) };
+            code.both = (0..code.both.len()).map(both).collect();
+        }
+        code
     }
 
     fn nothing(&self, row: &Row) -> Course {
@@ -385,6 +414,16 @@ mod tests {
             let mean = values.iter().sum::<f64>() / n;
             let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
             assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
+        }
+    }
+
+    /// Rows that are far beyond what numbers hold when they are squared still have a code.
+    #[test]
+    fn rows_far_away_have_a_code() {
+        let x = Matrix::dense(2, 3, vec![1e300, -1e308, f64::INFINITY, f64::NAN, 1e307, -1e200]);
+        for code in stage().codes(x.view(), 2, 1.0, Want { both: true, density: Some((1, 1)) }) {
+            assert!(code.on.iter().chain(&code.both).all(|p| (0.0..=1.0 + 1e-9).contains(p)), "{code:?}");
+            assert!(code.ln_density[0] < -1e200, "{code:?}");
         }
     }
 
