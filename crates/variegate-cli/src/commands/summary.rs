@@ -38,7 +38,7 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Where to write the pictures [default: the name of the run with .png]")
                 .help_heading("Pictures"),
-            options::force("a picture"),
+            options::force("a picture").requires("shape"),
         ])
         .after_help(EXAMPLES)
 }

@@ -61,6 +61,12 @@ impl<'a> KeptDraws<'a> {
     }
 }
 
+/// Numbers of at most `most` of `count` draws, evenly spaced.
+pub(crate) fn evenly(count: usize, most: usize) -> Vec<usize> {
+    let take = most.min(count);
+    (0..take).map(|i| (2 * i + 1) * count / (2 * take)).collect()
+}
+
 /// Mean, spread and diagnostics of quantities, and what they say of the chains together.
 pub struct DrawTable<'a> {
     lengths: &'a [usize],

@@ -35,6 +35,7 @@ pub use class_draws::{ClassDraws, DrawScores, average, chosen, ln_likelihoods};
 pub(crate) use class_draws::{Scored, TARGET_ERROR, for_scores, gather, panels_at_once, spread};
 pub use classes::{ClassProbabilities, Interval, PredictClasses};
 pub use components::{HiddenComponents, Responsibilities, SharedComponents};
+pub(crate) use draws::evenly;
 pub use draws::{DrawTable, KeptDraws};
 pub use how::{Predict, PredictDraws};
 pub use likelihoods::{RowLikelihood, RowLikelihoods, known_classes};

@@ -54,6 +54,13 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// Mean and standard deviation of draws.
+    pub fn estimate(draws: &[f64]) -> Self {
+        let n = draws.len() as f64;
+        let mean = draws.iter().sum::<f64>() / n;
+        Self::Estimate { mean, sd: (draws.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() }
+    }
+
     /// For machines: a number, an object of numbers, or a text. What is not finite is null.
     pub fn as_json(&self) -> Value {
         match self {

@@ -33,6 +33,7 @@ mod fit;
 pub mod gated;
 mod idle;
 pub mod logistic;
+mod matching;
 mod ranks;
 mod settings;
 pub mod softmax;

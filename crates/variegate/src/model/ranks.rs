@@ -1,8 +1,9 @@
-//! Random ranks of rows: hashes that do not depend on the state, so that whatever is chosen by them may be chosen in any sweep.
+//! Rows that are chosen whatever the state, so that they may be chosen in any sweep: by random ranks, which are hashes, and by pairs.
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::{GOLDEN, scatter_bits};
+use crate::run::{GOLDEN, Philox, open01, scatter_bits};
+use crate::special::ln_sigmoid;
 
 /// What ranks of rows for one component have in common.
 pub(crate) fn key(salt: u64, id: u64) -> u64 {
@@ -43,4 +44,48 @@ impl Part {
 pub(crate) fn within(chosen: &[u64], first: u64, count: usize) -> (usize, usize) {
     let end = first + count as u64;
     (chosen.partition_point(|&r| r < first), chosen.partition_point(|&r| r < end))
+}
+
+/// So many ordered pairs of different rows of `total`, which must be at least two.
+pub(crate) fn pairs(total: u64, count: usize, rng: &mut Philox) -> Vec<(u64, u64)> {
+    let mut below = |n: u64| ((open01(rng) * n as f64) as u64).min(n - 1);
+    (0..count)
+        .map(|_| {
+            let (a, b) = (below(total), below(total - 1));
+            (a, if b >= a { b + 1 } else { b })
+        })
+        .collect()
+}
+
+/// All rows of some pairs, ascending, each once.
+pub(crate) fn rows_of(pairs: &[(u64, u64)]) -> Vec<u64> {
+    let mut rows: Vec<u64> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+/// Log probability that a row is dealt to a side, at these log odds of the second.
+pub(crate) fn ln_side(lean: f64, side: usize) -> f64 {
+    ln_sigmoid(if side == 1 { lean } else { -lean })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Purpose, Stream};
+
+    #[test]
+    fn pairs_are_of_different_rows() {
+        let mut rng = Stream::new(1, 0, Purpose::Check).rng();
+        let found = pairs(3, 3000, &mut rng);
+        for a in 0..3 {
+            for b in 0..3 {
+                let times = found.iter().filter(|p| **p == (a, b)).count() as f64;
+                // 500 of each, with a standard deviation of 20.4
+                assert!(if a == b { times == 0.0 } else { (times - 500.0).abs() < 82.0 }, "{a} {b}: {times}");
+            }
+        }
+        assert_eq!(rows_of(&[(5, 2), (2, 9)]), [2, 5, 9]);
+    }
 }

@@ -10,7 +10,7 @@
 //! | `sampler.rs` | the three samplers, whatever the distribution of the data |
 //! | `likelihood.rs` | what they ask of it |
 //! | `counts/`, `gaussian/` | the two likelihoods |
-//! | `draws.rs`, `posterior.rs`, `stage.rs`, `anneal.rs`, `impute.rs`, `matching.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
+//! | `draws.rs`, `posterior.rs`, `stage.rs`, `anneal.rs`, `impute.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
 mod anneal;
@@ -22,7 +22,6 @@ mod generate;
 mod impute;
 #[doc(hidden)] // for benchmarks
 pub mod likelihood;
-mod matching;
 mod posterior;
 mod report;
 #[doc(hidden)] // for benchmarks

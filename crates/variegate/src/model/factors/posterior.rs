@@ -5,19 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use super::draws::{Draw, read};
 use super::likelihood::{Likelihood, Scale};
-use super::matching::same_atoms;
 use super::settings::{LikelihoodKind, Settings};
 use super::stage::{COUNTED, Stage};
 use super::{NAME, Schema};
 use crate::answer::{
     Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin,
-    PREDICT_PANEL, PlaceRows, Posterior, RowDensity, Summary, check_new_rows, for_panels_parallel,
+    PREDICT_PANEL, PlaceRows, Posterior, RowDensity, Summary, check_new_rows, evenly, for_panels_parallel,
 };
 use crate::data::{Dataset, Needs, X};
+use crate::model::matching::{Signs, same_components};
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
 const SAVED: state::Kind = state::Kind::new("factors posterior", &["0.1"]);
+/// Atoms less alike than this (cosine) are not the same.
+const ALIKE: f64 = 0.8;
 /// Stored draws that new rows are placed by, at most.
 pub(super) const DRAWS: usize = 20;
 
@@ -86,7 +88,7 @@ impl FactorsPosterior {
         let reference = (0..draws.len()).filter(|&i| draws[i].atoms() == mode).fold(None, better).unwrap_or(0);
         let mut out = Self { schema: schema.clone(), settings: settings.clone(), draws, lengths, figures, reference, same: Vec::new() };
         let (width, first) = (out.schema.width, out.draws[reference].wide_phi());
-        out.same = out.draws.par_iter().map(|d| same_atoms(&first, &d.wide_phi(), width)).collect();
+        out.same = out.draws.par_iter().map(|d| same_components(&first, &d.wide_phi(), width, ALIKE, Signs::Free)).collect();
         // the order of atoms means nothing: those that carry most come first
         let carried = out.mass();
         let count = out.draws[reference].atoms();
@@ -133,17 +135,10 @@ impl FactorsPosterior {
         check_new_rows(data, self.schema.width, &self.schema.columns, needs)
     }
 
-    /// Numbers of at most `most` draws, evenly spaced.
-    fn some_draws(&self, most: usize) -> Vec<usize> {
-        let n = self.draws.len();
-        let take = most.min(n);
-        (0..take).map(|i| (2 * i + 1) * n / (2 * take)).collect()
-    }
-
     pub(super) fn stages<L: Likelihood>(&self, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
         let unseen = sources.contains(&(self.schema.sources.len() as u32));
         let make = |i: usize| Ok((i, Stage::new(likelihood, &self.draws[i], &self.schema.rows, i as u32, unseen)?));
-        self.some_draws(most).into_iter().map(make).collect()
+        evenly(self.draws.len(), most).into_iter().map(make).collect()
     }
 
     /// Calls `f(state, first row, panel, sources)` for panels of rows in parallel and gives the states back in order.

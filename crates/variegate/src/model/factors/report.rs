@@ -135,11 +135,7 @@ impl FactorsPosterior {
     pub(super) fn summarised(&self) -> Summary {
         let (sources, factors) = (self.sources_count(), self.factors());
         let (sharing, mass, presence, components) = (self.sharing(), self.mass(), self.presence(), self.components());
-        let estimate = |values: &[f64]| {
-            let (mean, sd) = moments(values);
-            Figure::Estimate { mean, sd }
-        };
-        let of_draws = |value: fn(&Draw) -> f64| estimate(&self.draws.iter().map(value).collect::<Vec<_>>());
+        let of_draws = |value: fn(&Draw) -> f64| Figure::estimate(&self.draws.iter().map(value).collect::<Vec<_>>());
         let word = match self.settings.likelihood {
             LikelihoodKind::Poisson => "counts",
             LikelihoodKind::Gaussian => "real numbers",

@@ -9,11 +9,10 @@ use super::stage::{Code, Stage, Want};
 use super::{NAME, Schema};
 use crate::answer::{
     Answers, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin, PREDICT_PANEL, PlaceRows,
-    Posterior, RebuildRows, Rebuilt, RowDensity, Summary, check_new_rows, for_panels_parallel,
+    Posterior, RebuildRows, Rebuilt, RowDensity, Summary, check_new_rows, evenly, for_panels_parallel,
 };
 use crate::data::{Dataset, Needs};
-use crate::infer::assignment::assign;
-use crate::linalg::{dot, mul_t};
+use crate::model::matching::{Signs, same_components};
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -60,24 +59,6 @@ fn figures(piece: &Piece, warm_up: u64) -> Figures {
     out
 }
 
-/// For each feature of `first` the feature of `second` that it is.
-fn same_features(first: &[f64], second: &[f64], width: usize) -> Vec<Option<usize>> {
-    let lengths = |w: &[f64]| w.chunks_exact(width).map(|a| dot(a, a).sqrt().max(f64::MIN_POSITIVE)).collect::<Vec<f64>>();
-    let (a, b) = (lengths(first), lengths(second));
-    if a.is_empty() || b.is_empty() {
-        return vec![None; a.len()];
-    }
-    let mut cosine = vec![0.0; a.len() * b.len()];
-    mul_t(first, second, &mut cosine, a.len(), width, b.len(), false);
-    for (i, row) in cosine.chunks_exact_mut(b.len()).enumerate() {
-        row.iter_mut().zip(&b).for_each(|(c, b)| *c = (*c / (a[i] * b)).clamp(-1.0, 1.0));
-    }
-    // opposite features are not alike
-    let worth: Vec<f64> = cosine.iter().map(|c| c.max(0.0)).collect();
-    let found = |(i, j): (usize, Option<usize>)| j.filter(|j| cosine[i * b.len() + j] >= ALIKE);
-    assign(&worth, a.len(), b.len()).into_iter().enumerate().map(found).collect()
-}
-
 impl FeaturesPosterior {
     pub(super) fn new(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
         let (draws, lengths) = read(chains, schema.width)?;
@@ -91,7 +72,8 @@ impl FeaturesPosterior {
         order.sort_by_key(|&k| std::cmp::Reverse(of.uses[k]));
         let width = schema.width;
         let first: Vec<f64> = order.iter().flat_map(|&k| &of.weights[k * width..][..width]).map(|&v| f64::from(v)).collect();
-        out.same = out.draws.par_iter().map(|d| same_features(&first, &d.wide_weights(), width)).collect();
+        let same = |d: &Draw| same_components(&first, &d.wide_weights(), width, ALIKE, Signs::Fixed);
+        out.same = out.draws.par_iter().map(|d| same(d).into_iter().map(|found| found.map(|(k, _)| k)).collect()).collect();
         Ok(out)
     }
 
@@ -111,13 +93,6 @@ impl FeaturesPosterior {
     /// Checks rows that are not those of the fit. Entries of theirs may be missing.
     fn check(&self, data: &Dataset<'_>) -> Result<()> {
         check_new_rows(data, self.schema.width, &self.schema.columns, Needs { missing: true, ..Needs::FEATURES })
-    }
-
-    /// Numbers of at most `most` draws, evenly spaced.
-    fn some_draws(&self, most: usize) -> Vec<usize> {
-        let n = self.draws.len();
-        let take = most.min(n);
-        (0..take).map(|i| (2 * i + 1) * n / (2 * take)).collect()
     }
 
     /// Codes of all rows by some draws, each turned into what is wanted of it: draw by draw, row by row.
@@ -143,7 +118,7 @@ impl FeaturesPosterior {
 
     /// Probability that each row uses each feature of the reference: the mean over the draws that have it.
     fn mean_codes(&self, data: &Dataset<'_>) -> Vec<f64> {
-        let (features, draws) = (self.features(), self.some_draws(DRAWS));
+        let (features, draws) = (self.features(), evenly(self.draws.len(), DRAWS));
         let all = self.codes(data, &draws, Want::default(), |_, _, code| code.on);
         let mut out = vec![0.0; data.rows() * features];
         let mut found = vec![0.0; features];
@@ -198,7 +173,7 @@ impl PlaceRows for FeaturesPosterior {
 impl RebuildRows for FeaturesPosterior {
     fn reconstruct(&self, data: &Dataset<'_>) -> Result<Rebuilt> {
         self.check(data)?;
-        let (draws, scale) = (self.some_draws(DRAWS), self.schema.scale);
+        let (draws, scale) = (evenly(self.draws.len(), DRAWS), self.schema.scale);
         let all = self.codes(data, &draws, Want::default(), |stage, _, code| stage.fit(|k| code.on[k]));
         let mut mean = vec![0.0; data.rows() * self.schema.width];
         for rows in &all {
@@ -236,7 +211,7 @@ impl RowDensity for FeaturesPosterior {
         effort.check()?;
         self.check(data)?;
         let want = Want { density: Some((effort.temperatures, effort.runs)), both: false };
-        let weights = self.codes(data, &self.some_draws(effort.draws), want, |_, _, code| code.ln_density);
+        let weights = self.codes(data, &evenly(self.draws.len(), effort.draws), want, |_, _, code| code.ln_density);
         // densities are on the scale of the data, and those of the entries that were observed
         let ln_unit = self.schema.scale.ln();
         let unit: Vec<f64> = (0..data.rows())
@@ -257,7 +232,7 @@ impl ImputeRows for FeaturesPosterior {
 
     fn impute(&self, data: &Dataset<'_>) -> Result<Imputed> {
         self.check(data)?;
-        let (draws, width, scale) = (self.some_draws(DRAWS), self.schema.width, self.schema.scale);
+        let (draws, width, scale) = (evenly(self.draws.len(), DRAWS), self.schema.width, self.schema.scale);
         let mut missing: Vec<Vec<usize>> = vec![Vec::new(); data.rows()];
         for (i, places) in missing.iter_mut().enumerate() {
             data.x.view().for_row(i, |j, v| {
@@ -336,19 +311,5 @@ impl Posterior for FeaturesPosterior {
 
     fn save(&self) -> Result<Vec<u8>> {
         Ok(state::seal(SAVED, self)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn features_are_found_again_but_not_their_opposites() {
-        let first = [1.0, 0.0, 0.0, 0.0, 1.0, 0.1, 0.3, 0.3, 0.3];
-        let second = [0.0, -2.0, -0.2, 5.0, 0.1, 0.0, 0.2, 0.2, 0.1];
-        assert_eq!(same_features(&first, &second, 3), [Some(1), None, Some(2)]);
-        assert_eq!(same_features(&first, &[], 3), [None, None, None]);
-        assert!(same_features(&[], &second, 3).is_empty());
     }
 }

@@ -12,13 +12,6 @@ const WORDS: usize = 4;
 /// A feature that more than this share of the rows uses is common.
 const COMMON: f64 = 0.01;
 
-/// Mean and standard deviation.
-fn estimate(values: &[f64]) -> Figure {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    Figure::Estimate { mean, sd: (values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() }
-}
-
 /// How often each number occurs, as a share.
 fn shares(values: &[f64]) -> Vec<(String, f64)> {
     let mut sorted = values.to_vec();
@@ -102,7 +95,7 @@ impl FeaturesPosterior {
         let mut facts = vec![
             Fact::new("number of features", Figure::Shares(shares(&counts))).remark("probability of each number"),
             Fact::new("common features", Figure::Shares(shares(&common))).remark("used by more than 1 % of the rows"),
-            Fact::new("features of a row", estimate(&self.each(|d| d.uses.iter().sum::<u64>() as f64 / self.schema.rows as f64))),
+            Fact::new("features of a row", Figure::estimate(&self.each(|d| d.uses.iter().sum::<u64>() as f64 / self.schema.rows as f64))),
         ];
         facts.extend(DrawTable::facts(&self.lengths));
         let mut table = SummaryTable::new("features", [("used by", Share), ("in draws", Share), ("length", Number)]);

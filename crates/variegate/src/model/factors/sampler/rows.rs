@@ -3,9 +3,9 @@
 use rand::seq::SliceRandom;
 
 use super::super::likelihood::{Attempts, Entry, Likelihood, Row, Side, Tempering};
-use super::split_merge::{lean, ln_side};
+use super::split_merge::lean;
 use super::{ATTEMPTS, Ask, Born, Found, Gates, Holder, Local, Pending, Question, Rest, Sampler, Stats};
-use crate::model::ranks::{Part, rank, within};
+use crate::model::ranks::{Part, ln_side, rank, within};
 use crate::run::{Block, Least, List, Philox, Stream, Sum, open01};
 use crate::special::sigmoid;
 use crate::{Error, Result};

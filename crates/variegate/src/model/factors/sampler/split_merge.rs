@@ -17,10 +17,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::likelihood::{Likelihood, Side};
-use super::{Course, Exchange, Holder, Part, Question, Rest, SPLIT, SWEEP, State};
+use super::{Course, Exchange, Holder, Question, Rest, SPLIT, SWEEP, State};
+use crate::model::ranks::{Part, ln_side, pairs, rows_of};
 use crate::prior::BetaProcess;
 use crate::run::open01;
-use crate::special::{ln_sigmoid, sigmoid};
+use crate::special::sigmoid;
 use crate::{Error, Result};
 
 /// How sure a row may be of its side.
@@ -35,16 +36,8 @@ impl<L: Likelihood> Course<'_, L> {
         if total < 2 || attempts == 0 {
             return Ok((0, 0));
         }
-        let mut below = |n: u64| ((open01(&mut self.rng) * n as f64) as u64).min(n - 1);
-        let pairs: Vec<(u64, u64)> = (0..attempts)
-            .map(|_| {
-                let (a, b) = (below(total), below(total - 1));
-                (a, if b >= a { b + 1 } else { b })
-            })
-            .collect();
-        let mut chosen: Vec<u64> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
-        chosen.sort_unstable();
-        chosen.dedup();
+        let pairs = pairs(total, attempts, &mut self.rng);
+        let chosen = rows_of(&pairs);
         let mut lists: BTreeMap<u64, Vec<u64>> =
             self.ask(state, false, Question::Lists { chosen: Cow::Owned(chosen) })?.lists.0.into_iter().collect();
         let process = BetaProcess::new(&self.sampler.rows, &state.concentration);
@@ -166,11 +159,6 @@ fn exchange(list: &mut [u64], from: u64, to: u64) {
 /// How much a row leans to the second side: log odds.
 pub(super) fn lean<S: Side>(sides: &[S; 2], row: &S::Contribution) -> f64 {
     (sides[1].ln_predictive(row) - sides[0].ln_predictive(row)).clamp(-SUREST, SUREST)
-}
-
-/// Log probability of a side at these log odds.
-pub(super) fn ln_side(lean: f64, side: usize) -> f64 {
-    ln_sigmoid(if side == 1 { lean } else { -lean })
 }
 
 /// Rows on two sides.

@@ -74,23 +74,21 @@ impl Chain {
 
     /// What a direction at place k means for those after it, up to place `last`, exclusive.
     pub(super) fn successors(&self, directions: &[f64], k: usize, candidate: &[f64], last: usize) -> f64 {
-        if self.kappa == 0.0 {
-            return 0.0;
-        }
-        let mut sum = self.sum_before(directions, k);
-        sum.iter_mut().zip(candidate).for_each(|(s, u)| *s += u);
-        let mut total = 0.0;
-        for j in k + 1..last {
-            let u = self.row(directions, j);
-            let length = dot(&sum, &sum).sqrt();
-            total += if length <= NOWHERE { self.flat } else { -self.kappa * dot(&sum, u) / length };
-            sum.iter_mut().zip(u).for_each(|(s, u)| *s += u);
-        }
-        total
+        self.walk(directions, k, candidate, last, |_, _, _, _| ())
     }
 
     /// The same with its gradient added to `out`.
     fn successors_gradient(&self, directions: &[f64], k: usize, candidate: &[f64], last: usize, out: &mut [f64]) -> f64 {
+        self.walk(directions, k, candidate, last, |sum, length, u, along| {
+            for ((o, u), s) in out.iter_mut().zip(u).zip(sum) {
+                *o -= self.kappa * (u - s / length * along) / length;
+            }
+        })
+    }
+
+    /// Adds up what a direction at place k means for those after it; `f` sees the sum before each that points away from one, its length,
+    /// the direction, and the cosine between the two.
+    fn walk(&self, directions: &[f64], k: usize, candidate: &[f64], last: usize, mut f: impl FnMut(&[f64], f64, &[f64], f64)) -> f64 {
         if self.kappa == 0.0 {
             return 0.0;
         }
@@ -105,9 +103,7 @@ impl Chain {
             } else {
                 let along = dot(&sum, u) / length;
                 total -= self.kappa * along;
-                for ((o, u), s) in out.iter_mut().zip(u).zip(&sum) {
-                    *o -= self.kappa * (u - s / length * along) / length;
-                }
+                f(&sum, length, u, along);
             }
             sum.iter_mut().zip(u).for_each(|(s, u)| *s += u);
         }

@@ -19,9 +19,9 @@ use super::ask::{Change, Holder, Question, Side};
 use super::{BY_SPLIT, Course};
 use crate::linalg::dot;
 use crate::model::features::state::{Hyper, State};
-use crate::model::ranks::Part;
+use crate::model::ranks::{Part, ln_side, pairs, rows_of};
 use crate::run::{Merge, Philox, Which, open01};
-use crate::special::{ln_sigmoid, sigmoid};
+use crate::special::sigmoid;
 use crate::{Error, Result};
 
 /// How sure a row may be of its side.
@@ -37,11 +37,6 @@ pub(super) fn lean(sides: &[Side; 2], residual: &[f64], noise: f64, ridge: f64) 
         side.count.ln() - 0.5 * width * variance.ln() - 0.5 * square / variance
     };
     (ln_predictive(&sides[1]) - ln_predictive(&sides[0])).clamp(-SUREST, SUREST)
-}
-
-/// Log probability of a side at these log odds.
-pub(super) fn ln_side(lean: f64, side: usize) -> f64 {
-    ln_sigmoid(if side == 1 { lean } else { -lean })
 }
 
 impl Side {
@@ -110,16 +105,8 @@ impl Course<'_> {
         if total < 2 || attempts == 0 {
             return Ok((0, 0));
         }
-        let mut below = |n: u64| ((open01(&mut self.rng) * n as f64) as u64).min(n - 1);
-        let pairs: Vec<(u64, u64)> = (0..attempts)
-            .map(|_| {
-                let (a, b) = (below(total), below(total - 1));
-                (a, if b >= a { b + 1 } else { b })
-            })
-            .collect();
-        let mut chosen: Vec<u64> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
-        chosen.sort_unstable();
-        chosen.dedup();
+        let pairs = pairs(total, attempts, &mut self.rng);
+        let chosen = rows_of(&pairs);
         let found = self.ask(state, Question::Lists { rows: Cow::Owned(chosen) }, Which::All)?.lists.0;
         // by name: places change
         let named = |list: Vec<u32>| list.into_iter().map(|k| state.features.ids[k as usize]).collect();
