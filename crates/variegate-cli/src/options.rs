@@ -168,7 +168,7 @@ pub fn seed_of(matches: &ArgMatches) -> u64 {
 }
 
 /// `--threads`, `--checkpoint-seconds`: what decides only how fast a run is and how much a crash may lose.
-pub fn pace() -> [Arg; 2] {
+pub fn pace() -> [Arg; 3] {
     let threads = value_parser!(u64).range(0..=1024);
     let help = "Threads to use, 0 for all cores; results do not depend on it";
     let every = "Seconds between two checkpoints: what a crash may lose at most";
@@ -189,7 +189,19 @@ pub fn pace() -> [Arg; 2] {
             .default_value("5")
             .help(every)
             .help_heading(RUN),
+        Arg::new("memory-limit")
+            .long("memory-limit")
+            .allow_negative_numbers(true)
+            .value_name("GB")
+            .value_parser(gigabytes)
+            .help("Gigabytes of memory beyond which the run is saved and stops [default: nine tenths of what there is]")
+            .help_heading(RUN),
     ]
+}
+
+fn gigabytes(text: &str) -> Result<u64, String> {
+    let value = text.parse::<f64>().ok().filter(|gb| *gb > 0.0 && *gb < 1e9);
+    value.map(|gb| (gb * 1e9) as u64).ok_or_else(|| "it must be a number above 0".to_string())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -203,6 +215,7 @@ pub fn pace_of(matches: &ArgMatches) -> Pace {
     Pace {
         threads: matches.get_one::<u64>("threads").map_or(default.threads, |&n| n as usize),
         commit_every: matches.get_one::<Duration>("checkpoint-seconds").copied().unwrap_or(default.commit_every),
+        memory: matches.get_one::<u64>("memory-limit").copied().or(default.memory),
     }
 }
 

@@ -183,6 +183,22 @@ fn an_extended_run_has_the_bits_of_a_longer_one() {
     }
 }
 
+/// A run that may not have the memory it needs says so, keeps what it has done, and goes on where it may.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_beyond_its_memory_stops_and_goes_on() {
+    let desk = Desk::new();
+    desk.good("simulate features --rows 60 --columns 5 --seed 1 -o d.csv");
+    let fit = "fit features d.csv --seed 5 --chains 2 --warmup 20 --draws 1500 --thin 5 --start empty --quiet";
+    desk.fitted(&format!("{fit} --out whole"));
+    desk.bad(&format!("{fit} --out small --memory-limit 0.001"), 1, &["MB of memory", "1 MB", "what is done is kept"]);
+    assert!(desk.good("summary small").out.contains("stopped after"));
+    desk.bad("resume small --memory-limit 0.001", 1, &["MB of memory"]);
+    desk.bad("resume small --memory-limit none", 2, &["a number above 0"]);
+    desk.fitted("resume small --quiet");
+    assert_same(&kept(&desk.path("whole")), &kept(&desk.path("small")), "resumed with more memory");
+}
+
 #[test]
 fn what_cannot_be_extended_is_left_alone() {
     let desk = Desk::new();

@@ -1,6 +1,6 @@
-//! Errors as Python knows them: what the user gave is a `ValueError`, files are an `OSError`, the rest a `RuntimeError`.
+//! Errors as Python knows them: what the user gave is a `ValueError`, files are an `OSError`, memory is a `MemoryError`, the rest a `RuntimeError`.
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use variegate::Error;
 
@@ -15,6 +15,7 @@ pub fn raise(error: Error) -> PyErr {
         | Error::Parameter(_)
         | Error::Unfit(_)
         | Error::State(_) => PyValueError::new_err(message),
+        Error::Memory { .. } => PyMemoryError::new_err(message),
         Error::Storage(_) => PyOSError::new_err(message),
         _ => PyRuntimeError::new_err(message),
     }

@@ -56,6 +56,17 @@ pub enum Error {
         /// What was seen and what to try.
         detail: String,
     },
+    /// The process has taken more memory than it may.
+    #[error(
+        "the run holds {held} of memory, more than the {most} that it may: what is done is kept, so raise the limit, or free memory, and go on; \
+         fewer draws, chains or components take less"
+    )]
+    Memory {
+        /// What it holds.
+        held: String,
+        /// What it may hold.
+        most: String,
+    },
     /// Saved bytes are not what they should be.
     #[error("{0}")]
     State(#[from] crate::run::StateError),

@@ -154,7 +154,7 @@ impl RunSettings {
 
     /// The pace of a run.
     pub fn pace(&self) -> Pace {
-        Pace { threads: self.threads, commit_every: self.commit_every }
+        Pace { threads: self.threads, commit_every: self.commit_every, ..Pace::default() }
     }
 }
 

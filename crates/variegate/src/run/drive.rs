@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use super::memory::{memory_allowed, resident, shown};
 use super::slot::{Ground, Slot};
 use super::{AnyProgram, Engine, Report, Shape, Storage, blocks};
 use crate::data::Dataset;
@@ -105,11 +106,13 @@ pub struct Pace {
     pub threads: usize,
     /// Time between two commits, at least; more where a commit takes long.
     pub commit_every: Duration,
+    /// Bytes of memory beyond which a run commits what it has and stops; nothing for any.
+    pub memory: Option<u64>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { threads: 0, commit_every: Duration::from_secs(5) }
+        Self { threads: 0, commit_every: Duration::from_secs(5), memory: memory_allowed() }
     }
 }
 
@@ -222,6 +225,12 @@ pub fn drive_on(
         round(&pool, &mut slots, &ground, observer);
 
         let mut failed = slots.iter_mut().find_map(|s| s.error.take());
+        if let (None, Some(most), Some(held)) = (&failed, pace.memory, resident())
+            && held > most
+            && !slots.iter().all(Slot::finished)
+        {
+            failed = Some(Error::Memory { held: shown(held), most: shown(most) });
+        }
         let mut due = failed.is_some() || last_commit.elapsed() >= pace.commit_every.max(COMMITS * took);
         // a run that was complete when it was opened has nothing new, and is asked for nothing
         if slots.iter().all(Slot::finished) && slots.iter().any(|s| s.fresh) {

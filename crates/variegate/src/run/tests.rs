@@ -107,7 +107,7 @@ fn plan() -> Plan {
 }
 
 fn pace(threads: usize) -> Pace {
-    Pace { threads, commit_every: Duration::ZERO }
+    Pace { threads, commit_every: Duration::ZERO, ..Pace::default() }
 }
 
 fn run(threads: usize) -> Memory {

@@ -74,7 +74,7 @@ fn brief() -> RunRecord {
 
 fn go_on(program: &Search, storage: &mut dyn Storage, observer: &mut dyn Observer) -> variegate::Result<Ending> {
     let data = Dataset::new(Matrix::dense(30, 1, vec![1.0; 30]));
-    drive(program, &data, &brief().plan, Pace { threads: 1, commit_every: Duration::ZERO }, storage, observer)
+    drive(program, &data, &brief().plan, Pace { threads: 1, commit_every: Duration::ZERO, ..Pace::default() }, storage, observer)
 }
 
 fn whole() -> Memory {

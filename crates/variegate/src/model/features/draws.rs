@@ -41,6 +41,26 @@ impl Draw {
     }
 }
 
+impl Draw {
+    /// Says the same of rows with no feature that most rows use: such a one is turned inside out, and the intercept takes it in. Draws that
+    /// differ in that alone then have the same features. One that all rows use stays.
+    pub(super) fn turned(mut self, rows: u64) -> Self {
+        let width = self.intercept.len();
+        for k in 0..self.count() {
+            if 2 * self.uses[k] <= rows || self.uses[k] == rows {
+                continue;
+            }
+            self.uses[k] = rows - self.uses[k];
+            self.ln_odds[k] = -self.ln_odds[k];
+            for (b, w) in self.intercept.iter_mut().zip(&mut self.weights[k * width..][..width]) {
+                *b += f64::from(*w);
+                *w = -*w;
+            }
+        }
+        self
+    }
+}
+
 const NUMBERS: [&str; 10] =
     ["log_joint", "log_likelihood", "mass", "concentration", "discount", "noise", "spread", "rate", "kappa", "truncated"];
 
@@ -123,4 +143,37 @@ pub(super) fn read(chains: &[Piece], width: usize) -> Result<(Vec<Draw>, Vec<usi
         }
     }
     Ok((all, lengths))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::{Stage, Want};
+    use super::*;
+    use crate::data::Matrix;
+
+    /// A draw whose features are turned says the same of rows: their densities, and what is expected of them.
+    #[test]
+    fn turned_features_say_the_same_of_rows() {
+        let draw = Draw {
+            noise: 0.4,
+            intercept: vec![0.25, -0.5],
+            ln_odds: vec![1.5, -0.3, 4.0],
+            uses: vec![8, 4, 10],
+            weights: vec![1.0, 0.5, -0.75, 2.0, 0.5, 0.5],
+            ..Draw::default()
+        };
+        let turned = draw.clone().turned(10);
+        assert_eq!((&turned.uses[..], &turned.ln_odds[..]), (&[2, 4, 10][..], &[-1.5, -0.3, 4.0][..]));
+        assert_eq!((&turned.intercept[..], &turned.weights[..2]), (&[1.25, 0.0][..], &[-1.0, -0.5][..]));
+        let x = Matrix::dense(2, 2, vec![0.7, 1.2, -1.0, 0.3]);
+        let want = Want { both: false, density: Some((1, 1)) };
+        let [a, b] = [draw, turned].map(|d| {
+            let stage = Stage::new(&d, 0, false);
+            stage.codes(x.view(), 2, 1.0, want).into_iter().map(|c| (c.ln_density[0], stage.fit(|k| c.on[k]))).collect::<Vec<_>>()
+        });
+        for ((p, fit), (q, other)) in a.iter().zip(&b) {
+            assert!((p - q).abs() < 1e-12, "{p} {q}");
+            assert!(fit.iter().zip(other).all(|(f, o)| (f - o).abs() < 1e-12), "{fit:?} {other:?}");
+        }
+    }
 }

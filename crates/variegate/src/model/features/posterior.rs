@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::draws::{Draw, read};
-use super::settings::Settings;
+use super::settings::{InterceptKind, Settings};
 use super::stage::{Code, Stage, Want};
 use super::{NAME, Schema};
 use crate::answer::{
@@ -61,8 +61,12 @@ fn figures(piece: &Piece, warm_up: u64) -> Figures {
 
 impl FeaturesPosterior {
     pub(super) fn new(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
-        let (draws, lengths) = read(chains, schema.width)?;
+        let (mut draws, lengths) = read(chains, schema.width)?;
         KeptDraws::of(chains)?;
+        // independent features and their opposites are as likely; directions that point away from one another are not
+        if settings.intercept == InterceptKind::Sample && !settings.angular() {
+            draws = draws.into_iter().map(|d| d.turned(schema.rows)).collect();
+        }
         let figures = chains.iter().map(|c| figures(c, settings.n_warmup)).collect();
         let better = |best: usize, i: usize| if draws[i].ln_joint > draws[best].ln_joint { i } else { best };
         let reference = (0..draws.len()).fold(0, better);

@@ -12,7 +12,7 @@ fn shape(plan: &Plan) -> Shape {
 fn on(workers: &dyn Workers, plan: &Plan) -> Result<Memory> {
     let mut memory = Memory::default();
     // commits are rare, so that what is replayed is long
-    let pace = Pace { threads: 2, commit_every: Duration::from_secs(600) };
+    let pace = Pace { threads: 2, commit_every: Duration::from_secs(600), ..Pace::default() };
     drive_on(Engine::Workers(workers), shape(plan), &TOY, plan, pace, &mut memory, &mut Unobserved)?;
     Ok(memory)
 }
@@ -108,7 +108,7 @@ fn long_logs_end_in_snapshots() {
     drive(&program(), &data(), &plan, pace(2), &mut here, &mut Unobserved).unwrap();
     // a worker dies in one of the last sweeps; without a snapshot it would be told all of the 96 MB again that were sent to each
     let workers = Loopback::new(Arc::new(program()), &data(), shape(&plan), &[40]).unwrap().killing(535);
-    let (mut there, pace) = (Memory::default(), Pace { threads: 2, commit_every: Duration::from_secs(600) });
+    let (mut there, pace) = (Memory::default(), Pace { threads: 2, commit_every: Duration::from_secs(600), ..Pace::default() });
     drive_on(Engine::Workers(&workers), shape(&plan), &program(), &plan, pace, &mut there, &mut Unobserved).unwrap();
     assert_eq!(bits(&here), bits(&there));
     let (sent, _) = workers.traffic();

@@ -189,7 +189,7 @@ fn line() -> (Dataset<'static>, Shape, PointPrior) {
 fn sample(program: &impl Program, data: &Dataset<'_>, (warm_up, draws): (u64, u64), seed: u64) -> Memory {
     let plan = Plan { seed, chains: 4, schedule: Schedule::Sample { warm_up, draws, thin: 1 }, block_rows: 2 };
     let mut memory = Memory::default();
-    let pace = Pace { threads: 0, commit_every: Duration::from_secs(60) };
+    let pace = Pace { threads: 0, commit_every: Duration::from_secs(60), ..Pace::default() };
     drive(program, data, &plan, pace, &mut memory, &mut Unobserved).unwrap();
     memory
 }
@@ -261,11 +261,11 @@ fn threads_and_stops<S: Sampler>(program: &S, data: &Dataset<'_>) {
         let mut memory = Memory::default();
         for &(warm_up, draws) in stops {
             let begun = Plan { schedule: Schedule::Sample { warm_up, draws, thin: 1 }, ..plan };
-            let pace = Pace { threads, commit_every: Duration::ZERO };
+            let pace = Pace { threads, commit_every: Duration::ZERO, ..Pace::default() };
             drive(program, data, &begun, pace, &mut memory, &mut Unobserved).unwrap();
             memory.chains.iter_mut().for_each(|c| c.finished = false);
         }
-        let pace = Pace { threads, commit_every: Duration::from_secs(60) };
+        let pace = Pace { threads, commit_every: Duration::from_secs(60), ..Pace::default() };
         drive(program, data, &plan, pace, &mut memory, &mut Unobserved).unwrap();
         memory
     };

@@ -29,7 +29,7 @@ const LEAF: LeafPrior = LeafPrior { noise: (1.0, 1.0), slope: (1.0, 1.0), fixed_
 fn sample(program: &Gibbs, data: &Dataset<'_>, draws: u64, seed: u64) -> Memory {
     let plan = Plan { seed, chains: 4, schedule: Schedule::Sample { warm_up: 200, draws, thin: 1 }, block_rows: 2 };
     let mut memory = Memory::default();
-    let pace = Pace { threads: 0, commit_every: Duration::from_secs(60) };
+    let pace = Pace { threads: 0, commit_every: Duration::from_secs(60), ..Pace::default() };
     drive(program, data, &plan, pace, &mut memory, &mut Unobserved).unwrap();
     memory
 }
@@ -272,7 +272,7 @@ fn any_number_of_threads_and_any_stop_give_the_same_draws() {
             assert_eq!(bits(&one), bits(&fit(model.as_ref(), &data, &at(threads), &mut Unobserved).unwrap().kept));
         }
         let Prepared { fit, plan, .. } = at(2).prepare(model.as_ref(), &data).unwrap();
-        let pace = Pace { threads: 2, commit_every: Duration::ZERO };
+        let pace = Pace { threads: 2, commit_every: Duration::ZERO, ..Pace::default() };
         let mut memory = Memory::default();
         let begun = Plan { schedule: Schedule::Ascend { max_sweeps: 3 }, ..plan };
         drive(fit.program(), &data, &begun, pace, &mut memory, &mut Unobserved).unwrap();

@@ -14,7 +14,7 @@ fn total(kept: &Memory, name: &str) -> f64 {
     kept.chains.iter().flat_map(|c| &c.trace).map(|(_, report)| of(report)).sum()
 }
 
-const PACE: Pace = Pace { threads: 2, commit_every: Duration::from_secs(600) };
+const PACE: Pace = Pace { threads: 2, commit_every: Duration::from_secs(600), memory: None };
 
 /// Gives the numbers of splits and merges.
 fn on_workers<L: Likelihood + Clone>(subject: Subject<L>, seed: u64) -> (f64, f64) {
