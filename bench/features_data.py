@@ -2,12 +2,14 @@
 
     python bench/features_data.py DATA [--sets eeg scenes faces ...] [--splits 5] [--out FILE]
 
-DATA is a folder with `faces/`, `eeg_eye/`, `20news/`, `reuters9/`, `tdt2/` and `scene15/`, each as its name says in the code below; none of
-it belongs to the project. Every set is split at random, 70 % to fit and 30 % to score, `--splits` times. For each of the three priors and for
-truncated SVD, NMF, ICA and dictionary learning of as many components as `ibp` found common features:
+DATA is a folder with `faces/`, `eeg_eye/`, `20news/`, `reuters9/`, `tdt2/` and `scene15/`, read as the code below says;
+none of it belongs to the project. Every set is split at random, 70 % to fit and 30 % to score, `--splits` times. For
+each of the three priors and for truncated SVD, NMF, ICA and dictionary learning of as many components as `ibp` found
+common features:
 
 - mean log density of a held-out row (our models);
-- squared error of a random half of each held-out row, predicted from the other half (`half`), and of rows rebuilt from themselves (`rebuilt`);
+- squared error of a random half of each held-out row, predicted from the other half (`half`), and of rows rebuilt from
+  themselves (`rebuilt`);
 - accuracy and normalised mutual information of k-means on the codes of held-out rows, where rows have classes;
 - on Reuters, precision among the 100 nearest rows of the fit, by category.
 """
@@ -110,7 +112,7 @@ def ours(settings, X, y, train, test, seed, more, nearest):
 
 
 def theirs(name, rank, X, y, train, test, seed):
-    """The same of a decomposition of this rank. Half a row is predicted by least squares on the other half, with a little ridge."""
+    """The same of a decomposition of this rank. Half a row is predicted by ridge regression on the other half."""
     fit, held = X[train], dense(X[test])
     mean = np.zeros(X.shape[1]) if sp.issparse(X) or name == "NMF" else dense(fit).mean(0)
     if name == "NMF" and (fit.min() < 0):
