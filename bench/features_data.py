@@ -37,6 +37,7 @@ PRIORS = {
     "pitman-yor": {"prior": "pitman-yor"},
     "mutual-angular": {"prior": "mutual-angular"},
     "mutual-angular, kappa 1": {"prior": "mutual-angular", "kappa": 1.0},
+    "mutual-angular, kappa D": {"prior": "mutual-angular"},
 }
 
 
@@ -149,7 +150,8 @@ def main():
     parser.add_argument("--sets", nargs="+", default=["eeg", "scenes", "faces", "ar", "reuters", "tdt2", "20news"])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--warmup", type=int, default=50)
+    parser.add_argument("--thin", type=int, default=5)
+    parser.add_argument("--warmup", type=int, default=100)
     parser.add_argument("--priors", nargs="+", default=list(PRIORS))
     parser.add_argument("--out", type=Path, default=Path("bench/out/features.json"))
     options = parser.parse_args()
@@ -169,10 +171,11 @@ def main():
             order = np.random.default_rng(100 + split).permutation(X.shape[0])
             cut = int(0.7 * len(order))
             train, test = np.sort(order[:cut]), np.sort(order[cut:])
-            more = {"n_chains": 1, "n_warmup": options.warmup, "n_draws": options.draws, "thin": 2}
+            more = {"n_chains": 1, "n_warmup": options.warmup, "n_draws": options.draws, "thin": options.thin}
             for method in options.priors:
                 if (name, split, method) not in done:
-                    keep(name, split, method, ours(PRIORS[method], X, y, train, test, split, more, name == "reuters"))
+                    settings = PRIORS[method] | ({"kappa": float(X.shape[1])} if method.endswith(" D") else {})
+                    keep(name, split, method, ours(settings, X, y, train, test, split, more, name == "reuters"))
             common = [r["common"] for r in results if (r["set"], r["split"], r["method"]) == (name, split, "ibp")]
             rank = max(1, min(round(common[0]) if common else 10, X.shape[1] - 1))
             for method in ("SVD", "NMF", "ICA", "dictionary"):

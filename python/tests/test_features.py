@@ -232,6 +232,42 @@ def test_rows_of_nothing_have_no_features():
     assert isinstance(str(model.summary()), str)
 
 
+def odd_rows(kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 6))
+    if kind == "a row of zeros":
+        X[4] = 0
+    elif kind == "constant columns":
+        X[:, 1], X[:, 4] = 7.0, 0.0
+    elif kind == "one row":
+        X = X[:1]
+    elif kind == "more columns than rows":
+        X = rng.normal(size=(5, 40))
+    elif kind == "huge":
+        X *= 1e150
+    elif kind == "tiny":
+        X *= 1e-150
+    elif kind == "columns of every size":
+        X *= 10.0 ** np.arange(-12, 13, 4.0)[:6]
+    return X
+
+
+@pytest.mark.parametrize("prior", ["ibp", "pitman-yor", "mutual-angular"])
+@pytest.mark.parametrize(
+    "kind",
+    ["a row of zeros", "constant columns", "one row", "more columns than rows", "huge", "tiny", "columns of every size"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_odd_rows_get_an_answer(kind, prior):
+    X = odd_rows(kind)
+    model = LatentFeatureModel(prior=prior, max_features=50, **SHORT).fit(X)
+    assert np.isfinite(model.score(X))
+    assert np.isfinite(model.transform(X)).all()
+    rebuilt = model.reconstruct(X)
+    assert np.isfinite(rebuilt).all()
+    assert np.abs(rebuilt).max() < 100 * np.abs(X).max()
+
+
 def test_refuses_what_does_not_go_together(few):
     for settings, words in [
         ({"prior": "mutual-angular", "sampler": "rowslice"}, "`sampler` is rowslice.*anchored or slice"),

@@ -103,7 +103,7 @@ class LatentFeatureModel(LatentModel):
         pairs=0,
         direction="auto",
         start="grown",
-        restarts=4,
+        restarts=8,
         start_rows=200,
         start_sweeps=100,
         max_features=None,

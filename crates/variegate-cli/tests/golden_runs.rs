@@ -60,7 +60,7 @@ const CASES: [(&str, &str, Rows); 30] = [
     ("features-anchored", "features --chains 2 --warmup 40 --draws 3 --thin 2 --missing true --start empty", Rows::Gaps),
     (
         "features-anchored-stable",
-        "features --prior pitman-yor --learn-concentration true --chains 2 --warmup 40 --draws 3 --thin 2",
+        "features --prior pitman-yor --learn-concentration true --chains 2 --restarts 1 --start-sweeps 10 --warmup 400 --draws 3 --thin 2",
         Rows::Plain,
     ),
     ("features-rowslice", "features --sampler rowslice --chains 2 --warmup 200 --draws 3 --thin 2 --start empty", Rows::Plain),

@@ -131,3 +131,27 @@ pub(crate) fn mirror_lower(a: &mut [f64], d: usize) {
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
+
+/// The same for long vectors, in eight sums side by side: several times as fast, rounded in another order.
+#[inline]
+pub fn dot_long(a: &[f64], b: &[f64]) -> f64 {
+    sum_long(a, b, |x, y| x * y)
+}
+
+/// Squared distance of a long vector from a multiple of another.
+#[inline]
+pub fn distance_long(a: &[f64], b: &[f64], times: f64) -> f64 {
+    sum_long(a, b, |x, y| (x - times * y) * (x - times * y))
+}
+
+#[inline(always)]
+fn sum_long(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
+    const LANES: usize = 8;
+    let mut sums = [0.0; LANES];
+    let (a_lanes, b_lanes) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest: f64 = a_lanes.remainder().iter().zip(b_lanes.remainder()).map(|(&x, &y)| term(x, y)).sum();
+    for (x, y) in a_lanes.zip(b_lanes) {
+        sums.iter_mut().zip(x.iter().zip(y)).for_each(|(s, (&x, &y))| *s += term(x, y));
+    }
+    sums.iter().sum::<f64>() + rest
+}

@@ -250,7 +250,8 @@ impl ImputeRows for FeaturesPosterior {
                 return Vec::new();
             }
             let fit = stage.fit(|k| code.on[k]);
-            missing[i].iter().map(|&j| (fit[j], fit[j] * fit[j] + stage.variance(&code, j) + stage.noise())).collect()
+            let variances = stage.variances(&code, &missing[i]);
+            missing[i].iter().zip(variances).map(|(&j, v)| (fit[j], fit[j] * fit[j] + v + stage.noise())).collect()
         };
         let all = self.codes(data, &draws, Want { both: true, density: None }, moments);
         let mut found = Imputed { values: data.x.to_dense(), deviation: vec![0.0; data.rows() * width] };

@@ -124,7 +124,7 @@ settings! {
         /// What a chain begins with: the best of short chains on a few rows (grown), or no features (empty).
         start: StartKind = StartKind::Grown, in word(StartKind::WORDS);
         /// Short chains to choose from (grown).
-        restarts: u64 = 4, in whole(1, 1000);
+        restarts: u64 = 8, in whole(1, 1000);
         /// Rows of the short chains, at most (grown).
         start_rows: u64 = 200, in whole(1, 1_000_000);
         /// Sweeps of each short chain (grown).

@@ -63,8 +63,10 @@ impl Row {
 pub(super) struct Code {
     /// Probability that the row uses each feature.
     pub on: Vec<f64>,
-    /// Probability that it uses both of two, where that was asked for.
+    /// Probability that it uses both of two, where that was asked for and all codes were gone through.
     pub both: Vec<f64>,
+    /// Codes that were sampled, each as likely as the next, where `both` was asked for and there are too many to go through.
+    pub seen: Vec<Vec<u64>>,
     /// The likeliest code.
     pub best: Vec<u64>,
     /// Logarithms of numbers whose mean estimates the density of the row; one alone is exact.
@@ -74,7 +76,7 @@ pub(super) struct Code {
 /// What is asked of a code.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Want {
-    /// Probabilities of pairs.
+    /// How features go together.
     pub both: bool,
     /// Temperatures and runs of annealing, where the density is wanted.
     pub density: Option<(usize, usize)>,
@@ -116,17 +118,28 @@ impl Stage {
         out
     }
 
-    /// Variance of an entry of a row whose code has these probabilities of pairs, without the noise.
-    pub(super) fn variance(&self, code: &Code, column: usize) -> f64 {
+    /// Variances of entries of a row with this code, without the noise.
+    pub(super) fn variances(&self, code: &Code, columns: &[usize]) -> Vec<f64> {
         let (count, width) = (self.count(), self.view.intercept.len());
-        let w = |k: usize| self.view.weights[k * width + column];
-        let mut out = 0.0;
-        for a in 0..count {
-            for b in 0..count {
-                out += w(a) * w(b) * (code.both[a * count + b] - code.on[a] * code.on[b]);
+        let w = |k: usize, j: usize| self.view.weights[k * width + j];
+        if code.seen.is_empty() {
+            let pairs = (0..count * count).map(|at| (at / count, at % count, code.both[at] - code.on[at / count] * code.on[at % count]));
+            let pairs: Vec<(usize, usize, f64)> = pairs.collect();
+            let variance = |&j: &usize| pairs.iter().map(|&(a, b, c)| w(a, j) * w(b, j) * c).sum::<f64>().max(0.0);
+            return columns.iter().map(variance).collect();
+        }
+        let times = code.seen.len() as f64;
+        let (mut means, mut squares) = (vec![0.0; columns.len()], vec![0.0; columns.len()]);
+        let mut sums = vec![0.0; columns.len()];
+        for bits in &code.seen {
+            sums.fill(0.0);
+            for_ones(bits, |k| sums.iter_mut().zip(columns).for_each(|(s, &j)| *s += w(k, j)));
+            for (at, sum) in sums.iter().enumerate() {
+                means[at] += sum / times;
+                squares[at] += sum * sum / times;
             }
         }
-        out.max(0.0)
+        squares.iter().zip(&means).map(|(s, m)| (s - m * m).max(0.0)).collect()
     }
 
     pub(super) fn noise(&self) -> f64 {
@@ -179,7 +192,10 @@ impl Stage {
             let count = self.count();
             code.on = (0..count).map(chance).collect();
             let both = |at: usize| if at / count == at % count { chance(at / count) } else { chance(at / count) * chance(at % count) };
-            code.both = (0..code.both.len()).map(both).collect();
+            if !code.both.is_empty() || !code.seen.is_empty() {
+                code.both = (0..count * count).map(both).collect();
+                code.seen.clear();
+            }
         }
         code
     }
@@ -227,7 +243,7 @@ impl Stage {
             }
         }
         let total = log_sum_exp(&weights);
-        let mut code = Code { on: vec![0.0; count], both: Vec::new(), best: best.bits, ln_density: Vec::new() };
+        let mut code = Code { on: vec![0.0; count], best: best.bits, ..Code::default() };
         if want.both {
             code.both.resize(count * count, 0.0);
         }
@@ -256,9 +272,6 @@ impl Stage {
         let mut best = at.clone();
         let mut order: Vec<usize> = (0..count).collect();
         let mut code = Code { on: vec![0.0; count], ..Code::default() };
-        if want.both {
-            code.both.resize(count * count, 0.0);
-        }
         for scan in 0..SCANS {
             order.shuffle(&mut rng);
             for &k in &order {
@@ -269,7 +282,10 @@ impl Stage {
                 best = at.clone();
             }
             if scan >= SCANS - COUNTED {
-                code.take(&at.bits, 1.0 / COUNTED as f64, want.both);
+                code.take(&at.bits, 1.0 / COUNTED as f64, false);
+                if want.both {
+                    code.seen.push(at.bits.clone());
+                }
             }
         }
         code.best = best.bits;
@@ -415,6 +431,27 @@ mod tests {
             let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
             assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
         }
+    }
+
+    /// How far an entry may be off is the same from all codes and from many that were sampled.
+    #[test]
+    fn variances_agree() {
+        let (stage, row) = (stage(), Row { along: vec![0.85, 0.65, -0.45], square: 1.14, width: 3.0 });
+        let want = Want { both: true, density: None };
+        let exact = stage.enumerate(&row, want);
+        let told = stage.variances(&exact, &[2]).remove(0);
+        let mean_of = |code: &Code| stage.fit(|k| code.on[k])[2];
+        let around = mean_of(&exact);
+        let squares: Vec<f64> = (0..3000)
+            .map(|number| {
+                let code = Stage { number, ..self::stage() }.sample(&row, want);
+                stage.variances(&code, &[2])[0] + (mean_of(&code) - around).powi(2)
+            })
+            .collect();
+        let n = squares.len() as f64;
+        let mean = squares.iter().sum::<f64>() / n;
+        let error = (squares.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+        assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
     }
 
     /// Rows that are far beyond what numbers hold when they are squared still have a code.

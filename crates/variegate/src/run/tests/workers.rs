@@ -26,7 +26,7 @@ fn snapshots_and_replays_give_the_same_bits() {
     for (cuts, commit_every) in [(&[64][..], Duration::ZERO), (&[7, 40], Duration::from_secs(600))] {
         let workers = Loopback::new(Arc::new(TOY), &data(), shape(&plan), cuts).unwrap().killing(90);
         let mut there = Memory::default();
-        let pace = Pace { threads: 2, commit_every };
+        let pace = Pace { threads: 2, commit_every, memory: None };
         drive_on(Engine::Workers(&workers), shape(&plan), &TOY, &plan, pace, &mut there, &mut Unobserved).unwrap();
         assert_eq!(bits(&here), bits(&there));
         assert!(here.chains.iter().zip(&there.chains).all(|(a, b)| a.checkpoint == b.checkpoint));
@@ -88,7 +88,7 @@ fn what_asks_share_travels_when_it_changes() {
         let workers = Loopback::new(Arc::new(program()), &data(), shape(&plan), &[7, 40]).unwrap();
         let workers = if let Some(first) = death { workers.killing(first) } else { workers };
         let mut there = Memory::default();
-        let pace = Pace { threads: 2, commit_every };
+        let pace = Pace { threads: 2, commit_every, memory: None };
         drive_on(Engine::Workers(&workers), shape(&plan), &program(), &plan, pace, &mut there, &mut Unobserved).unwrap();
         assert_eq!(bits(&here), bits(&there), "first death: {death:?}");
         if death.is_none() {

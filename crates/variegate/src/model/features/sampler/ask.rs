@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use crate::linalg::{dot, mul_t};
+use crate::linalg::{dot_long, mul_t};
 use crate::merge_fields;
 use crate::model::ranks::Part;
 use crate::run::{Least, List, Merge, Sum};
@@ -56,7 +56,7 @@ impl View {
                 }
             }
         }
-        let with_intercept = weights.chunks_exact(width.max(1)).map(|w| dot(w, intercept)).collect();
+        let with_intercept = weights.chunks_exact(width.max(1)).map(|w| dot_long(w, intercept)).collect();
         Self { weights, by_column, gram, intercept: intercept.to_vec(), with_intercept, noise }
     }
 

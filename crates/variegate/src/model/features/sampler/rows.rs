@@ -9,7 +9,7 @@ use super::ask::{Ask, Change, Gathered, Holder, Question, Stats, Sums, View};
 use super::groups;
 use super::split_merge::lean;
 use crate::data::X;
-use crate::linalg::{dot, gram_of, mul_t, t_mul};
+use crate::linalg::{dot_long, gram_of, mul_t, t_mul};
 use crate::model::ranks::{Part, key, ln_side, rank_of, within};
 use crate::run::{Block, Least, List, Philox, Stream, Sum, open01};
 use crate::special::sigmoid;
@@ -108,31 +108,56 @@ impl<'a> Entries<'a> {
     /// A row, in units of the model.
     pub(in crate::model::features) fn row(&self, i: usize, out: &mut Vec<f64>) {
         out.clear();
-        out.resize(self.x.cols(), 0.0);
-        self.x.for_row(i, |j, v| out[j] = v * self.per_unit);
+        match self.x {
+            X::Dense { cols, values, .. } => out.extend(values[i * cols..][..cols].iter().map(|v| v * self.per_unit)),
+            X::Csr { .. } => {
+                out.resize(self.x.cols(), 0.0);
+                self.x.for_row(i, |j, v| out[j] = v * self.per_unit);
+            }
+        }
     }
 
     /// What a row leaves unexplained by the intercept and those of its features that are counted.
     pub(super) fn residual(&self, view: &View, codes: &Codes, i: usize, counted: impl Fn(usize) -> bool, out: &mut Vec<f64>) {
         self.row(i, out);
         out.iter_mut().zip(&view.intercept).for_each(|(o, b)| *o -= b);
+        // two features at a time: the row is read and written half as often
+        let mut waiting = None;
         codes.for_used(i, |k| {
             if counted(k) {
-                out.iter_mut().zip(view.weight(k)).for_each(|(o, w)| *o -= w);
+                match waiting.take() {
+                    None => waiting = Some(k),
+                    Some(j) => out.iter_mut().zip(view.weight(j)).zip(view.weight(k)).for_each(|((o, v), w)| *o = *o - v - w),
+                }
             }
         });
+        if let Some(k) = waiting {
+            out.iter_mut().zip(view.weight(k)).for_each(|(o, w)| *o -= w);
+        }
     }
 
     fn sums(&self, codes: &Codes, numbers: &mut Vec<f64>) -> Sums {
         let (n, count, width) = (self.x.rows(), codes.ids().len(), self.x.cols());
         let mut all = vec![0.0; width];
         let mut squares = 0.0;
-        for i in 0..n {
-            self.x.for_row(i, |j, v| {
-                let v = v * self.per_unit;
-                all[j] += v;
-                squares += v * v;
-            });
+        match self.x {
+            X::Dense { .. } => {
+                let mut row = Vec::new();
+                for i in 0..n {
+                    self.row(i, &mut row);
+                    all.iter_mut().zip(&row).for_each(|(a, v)| *a += v);
+                    squares += dot_long(&row, &row);
+                }
+            }
+            X::Csr { .. } => {
+                for i in 0..n {
+                    self.x.for_row(i, |j, v| {
+                        let v = v * self.per_unit;
+                        all[j] += v;
+                        squares += v * v;
+                    });
+                }
+            }
         }
         let mut out = Sums { all: Sum(all), squares: Sum(squares), ..Sums::default() };
         if count == 0 {
@@ -340,7 +365,7 @@ pub(super) fn visit(
             let mut squares = 0.0;
             for i in 0..n {
                 entries.residual(view, codes, i, |_| true, row);
-                squares += dot(row, row);
+                squares += dot_long(row, row);
             }
             stats.squares = Sum(squares);
         }
@@ -357,7 +382,8 @@ pub(super) fn visit(
             if let [a, b] = features[..] {
                 stats.both = Sum((0..n).filter(|&i| codes.has(i, a as usize) && codes.has(i, b as usize)).count() as u64);
             }
-            for (i, which) in held(codes, features, part, first) {
+            // two features that a row uses together are not merged: nothing more need be known
+            for (i, which) in held(codes, features, part, first).take_while(|_| stats.both.0 == 0) {
                 entries.residual(view, codes, i, |k| !features.contains(&(k as u32)), row);
                 stats.holders.0.push(Holder { row: first + i as u64, which, residual: row.clone() });
             }
@@ -389,7 +415,7 @@ pub(super) fn visit(
                 *(if on { &mut fewer } else { &mut more }) += 1.0;
                 if on != *added {
                     entries.residual(view, codes, i, |_| true, row);
-                    let along = dot(row, view.weight(k));
+                    let along = dot_long(row, view.weight(k));
                     squares += 4.0 * (view.products(k)[k] + if *added { -along } else { along });
                 }
             }

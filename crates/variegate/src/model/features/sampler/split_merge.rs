@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::ask::{Change, Holder, Question, Side};
 use super::{BY_SPLIT, Course};
-use crate::linalg::dot;
+use crate::linalg::{distance_long, dot_long};
 use crate::model::features::state::{Hyper, State};
 use crate::model::ranks::{Part, ln_side, pairs, rows_of};
 use crate::run::{Merge, Philox, Which, open01};
@@ -33,8 +33,7 @@ pub(super) fn lean(sides: &[Side; 2], residual: &[f64], noise: f64, ridge: f64) 
     let ln_predictive = |side: &Side| {
         let weight = 1.0 / (side.count + ridge);
         let variance = noise * (1.0 + weight);
-        let square: f64 = residual.iter().zip(&side.sum).map(|(e, s)| (e - weight * s) * (e - weight * s)).sum();
-        side.count.ln() - 0.5 * width * variance.ln() - 0.5 * square / variance
+        side.count.ln() - 0.5 * width * variance.ln() - 0.5 * distance_long(residual, &side.sum, weight) / variance
     };
     (ln_predictive(&sides[1]) - ln_predictive(&sides[0])).clamp(-SUREST, SUREST)
 }
@@ -43,7 +42,7 @@ impl Side {
     /// Logarithm of how much better a common feature explains the rows than none.
     fn ln_gain(&self, hyper: &Hyper) -> f64 {
         let (noise, spread, m) = (hyper.noise, hyper.spread, self.count);
-        let square = dot(&self.sum, &self.sum);
+        let square = dot_long(&self.sum, &self.sum);
         -0.5 * self.sum.len() as f64 * (m * spread / noise).ln_1p() + spread * square / (2.0 * noise * (noise + m * spread))
     }
 

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 
 use super::ask::{Question, Sums};
 use super::{Course, Sampler};
-use crate::linalg::{Cholesky, dot, mirror_lower, mul_t};
+use crate::linalg::{Cholesky, dot, dot_long, mirror_lower, mul_t};
 use crate::model::features::state::State;
 use crate::run::{Philox, Which};
 use crate::{Error, Result};
@@ -135,9 +135,9 @@ impl Totals {
         mul_t(weights, weights, &mut gram, count, width, count, false);
         for k in 0..count {
             let w = &weights[k * width..][..width];
-            out -= 2.0 * (dot(w, self.entries(k)) - self.together(k, k) * dot(w, intercept));
+            out -= 2.0 * (dot_long(w, self.entries(k)) - self.together(k, k) * dot_long(w, intercept));
         }
-        out + dot(&gram, &self.together)
+        out + dot_long(&gram, &self.together)
     }
 
     /// Sum over the rows that use a feature of what all others leave unexplained.
@@ -267,4 +267,106 @@ impl Sampler {
 /// Log density of independent Gaussian numbers of this variance around 0.
 pub(in crate::model::features) fn ln_normal(values: &[f64], variance: f64) -> f64 {
     -0.5 * (values.len() as f64 * (TAU * variance).ln() + dot(values, values) / variance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::features::Schema;
+    use crate::model::features::sampler::Intercept;
+    use crate::model::features::settings::{InterceptKind, Settings};
+    use crate::prior::StableBeta;
+    use crate::run::{Purpose, Stream, Sum};
+    use crate::special::ln_gamma;
+
+    const X: [[f64; 2]; 3] = [[1.2, -0.4], [0.9, 0.3], [-0.5, 1.1]];
+
+    fn sampler(discount: f64, intercept: Intercept) -> Sampler {
+        let mut sampler = Schema::drawn(2, 3).sampler(&Settings::default().intercept(InterceptKind::None));
+        sampler.hyper.process = StableBeta { mass: 1.0, concentration: 1.0, discount };
+        (sampler.hyper.noise, sampler.hyper.spread, sampler.intercept) = (0.25, 1.0, intercept);
+        sampler
+    }
+
+    /// Sums over the first rows if these features are used, each told by the rows that use it, as bits.
+    fn totals(sampler: &Sampler, columns: &[usize]) -> Totals {
+        let uses = |c: usize, i: usize| f64::from(u8::from(c >> i & 1 == 1));
+        let rows = &X[..sampler.rows as usize];
+        let sum = |f: &dyn Fn(usize) -> f64| (0..rows.len()).map(f).sum::<f64>();
+        let sums = Sums {
+            entries: Sum(columns.iter().flat_map(|&c| [0, 1].map(|j| sum(&|i| uses(c, i) * rows[i][j]))).collect()),
+            together: Sum(columns.iter().flat_map(|&a| columns.iter().map(move |&b| f64::from((a & b).count_ones()))).collect()),
+            all: Sum([0, 1].map(|j| sum(&|i| rows[i][j])).to_vec()),
+            squares: Sum(sum(&|i| rows[i][0].powi(2) + rows[i][1].powi(2))),
+        };
+        Totals::new(sums, columns.len(), sampler)
+    }
+
+    /// The published log likelihood of given codes, and the mean of the features with it.
+    #[test]
+    fn features_integrate_out_of_given_codes() {
+        let sampler = sampler(0.0, Intercept::Known(vec![0.0; 2]));
+        let totals = totals(&sampler, &[0b011, 0b110]);
+        let mut rng = Stream::new(1, 0, Purpose::Check).rng();
+        let draws = 40_000;
+        let (mut means, mut squares) = ([0.0; 4], [0.0; 4]);
+        for _ in 0..draws {
+            let mut state = sampler.empty_state();
+            let found = sampler.gaussian_weights(&mut state, &totals, 1, &mut rng).unwrap();
+            assert!((found + 6.894058462687).abs() < 1e-11, "{found}");
+            for (at, w) in state.features.entries.iter().enumerate() {
+                means[at] += w / draws as f64;
+                squares[at] += w * w / draws as f64;
+            }
+        }
+        for (at, told) in [1.0646153846, -0.4, -0.2953846154, 0.8].into_iter().enumerate() {
+            let variance = 0.1384615385f64;
+            assert!((means[at] - told).abs() < 4.0 * (variance / draws as f64).sqrt(), "{} {told}", means[at]);
+            let spread = squares[at] - means[at].powi(2);
+            assert!((spread - variance).abs() < 4.0 * variance * (2.0 / draws as f64).sqrt(), "{spread}");
+        }
+    }
+
+    /// Adds up over all sets of columns, told by how many there are of each pattern.
+    fn evidence(sampler: &Sampler, most: usize) -> f64 {
+        let (rows, process) = (sampler.rows, sampler.hyper.process);
+        let mut rng = Stream::new(1, 0, Purpose::Check).rng();
+        let (mut stack, mut total) = (vec![(1usize, Vec::<usize>::new(), 0.0)], 0.0);
+        while let Some((pattern, columns, ln_weight)) = stack.pop() {
+            if pattern == 1 << rows {
+                let totals = totals(sampler, &columns);
+                let ln_likelihood = sampler.gaussian_weights(&mut sampler.empty_state(), &totals, 1, &mut rng).unwrap();
+                let uses = columns.iter().map(|c| u64::from(c.count_ones()));
+                total += (ln_weight + process.ln_columns(uses, rows) + ln_likelihood).exp();
+                continue;
+            }
+            let mut more = columns;
+            for count in 0.. {
+                stack.push((pattern + 1, more.clone(), ln_weight - ln_gamma(count as f64 + 1.0)));
+                if more.len() == most {
+                    break;
+                }
+                more.push(pattern);
+            }
+        }
+        total.ln()
+    }
+
+    #[test]
+    fn evidences_are_those_of_the_enumeration() {
+        let none = || Intercept::Known(vec![0.0; 2]);
+        let learned = Intercept::Learned { variance: 2.0, start: vec![0.0; 2] };
+        for (told, rows, discount, intercept) in [
+            (-8.628490239, 3, 0.0, none()),
+            (-8.550989338, 3, 0.4, none()),
+            (-9.248617735, 3, 0.0, learned),
+            (-5.166456505, 2, 0.0, none()),
+            (-5.327495877, 2, 0.4, none()),
+            (-3.073077108, 1, 0.0, none()),
+            (-3.073077108, 1, 0.4, none()),
+        ] {
+            let found = evidence(&Sampler { rows, ..sampler(discount, intercept) }, 14);
+            assert!((found - told).abs() < 2e-6, "{rows} {discount}: {found} {told}");
+        }
+    }
 }
