@@ -255,7 +255,15 @@ def odd_rows(kind):
 @pytest.mark.parametrize("prior", ["ibp", "pitman-yor", "mutual-angular"])
 @pytest.mark.parametrize(
     "kind",
-    ["a row of zeros", "constant columns", "one row", "more columns than rows", "huge", "tiny", "columns of every size"],
+    [
+        "a row of zeros",
+        "constant columns",
+        "one row",
+        "more columns than rows",
+        "huge",
+        "tiny",
+        "columns of every size",
+    ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_odd_rows_get_an_answer(kind, prior):
