@@ -3,13 +3,14 @@
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use std::f64::consts::TAU;
+use std::sync::OnceLock;
 
 use super::codes::for_ones;
 use super::draws::Draw;
 use super::sampler::ask::View;
 use super::sampler::{Entries, happens};
 use crate::data::X;
-use crate::linalg::dot;
+use crate::linalg::{dot, dot_long, mul_t};
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::special::{log_sum_exp, log1p_exp, sigmoid};
 
@@ -22,6 +23,10 @@ const COUNTED: usize = 10;
 /// A draw as new rows see it.
 pub(super) struct Stage {
     view: View,
+    /// Inner products of features with all, found as they are needed; none where the view has them.
+    found: Vec<OnceLock<Vec<f64>>>,
+    /// Squared length of each feature.
+    squares: Vec<f64>,
     ln_odds: Vec<f64>,
     /// Log probability of using nothing.
     ln_nothing: f64,
@@ -95,7 +100,20 @@ impl Stage {
     pub(super) fn new(draw: &Draw, number: u32, sparse: bool) -> Self {
         let view = View::new(draw.wide_weights(), &draw.intercept, draw.noise, sparse);
         let ln_nothing = draw.ln_odds.iter().map(|&o| -log1p_exp(o)).sum();
-        Self { view, ln_odds: draw.ln_odds.clone(), ln_nothing, number }
+        Self { found: Vec::new(), squares: squares_of(&view), view, ln_odds: draw.ln_odds.clone(), ln_nothing, number }
+    }
+
+    /// Inner products of a feature with all.
+    fn products(&self, k: usize) -> &[f64] {
+        if self.found.is_empty() {
+            return self.view.products(k);
+        }
+        self.found[k].get_or_init(|| {
+            let (count, width) = (self.count(), self.view.intercept.len());
+            let mut out = vec![0.0; count];
+            mul_t(&self.view.weights, self.view.weight(k), &mut out, count, width, 1, false);
+            out
+        })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -171,14 +189,22 @@ impl Stage {
         let kept: Vec<usize> = (0..row.len()).filter(|&j| !row[j].is_nan()).collect();
         let pick = |values: &[f64]| kept.iter().map(|&j| values[j]).collect::<Vec<f64>>();
         let weights: Vec<f64> = (0..self.count()).flat_map(|k| pick(self.view.weight(k))).collect();
-        let intercept = pick(&self.view.intercept);
-        let mut view = View::new(weights, &intercept, self.view.noise, false);
-        if kept.is_empty() {
+        let (count, intercept) = (self.count(), pick(&self.view.intercept));
+        let (view, found) = if kept.is_empty() {
             // nothing was observed: features have no length
-            let count = self.count();
-            view = View { gram: vec![0.0; count * count], with_intercept: vec![0.0; count], noise: self.view.noise, ..View::default() };
-        }
-        let part = Self { view, ln_odds: self.ln_odds.clone(), ln_nothing: self.ln_nothing, number: self.number };
+            let (gram, with_intercept) = (vec![0.0; count * count], vec![0.0; count]);
+            (View { gram, with_intercept, noise: self.view.noise, ..View::default() }, Vec::new())
+        } else if count <= FEW {
+            (View::new(weights, &intercept, self.view.noise, false), Vec::new())
+        } else {
+            // a row meets few of many features: only of those are all inner products needed
+            let with_intercept = weights.chunks_exact(kept.len()).map(|w| dot_long(w, &intercept)).collect();
+            let view = View { weights, intercept: intercept.clone(), with_intercept, noise: self.view.noise, ..View::default() };
+            (view, vec![OnceLock::new(); count])
+        };
+        let squares =
+            if found.is_empty() { squares_of(&view) } else { (0..count).map(|k| dot_long(view.weight(k), view.weight(k))).collect() };
+        let part = Self { view, found, squares, ln_odds: self.ln_odds.clone(), ln_nothing: self.ln_nothing, number: self.number };
         let left: Vec<f64> = kept.iter().zip(&intercept).map(|(&j, b)| row[j] - b).collect();
         let along = (0..self.count()).map(|k| if kept.is_empty() { 0.0 } else { dot(&left, part.view.weight(k)) }).collect();
         part.code(&Row::new(along, &left, |k| part.view.weight(k)), want)
@@ -206,7 +232,7 @@ impl Stage {
 
     /// By how much taking a feature up, or putting it down, changes the log of prior and likelihood.
     fn gain(&self, at: &Course, k: usize) -> f64 {
-        let half = 0.5 * self.view.products(k)[k];
+        let half = 0.5 * self.squares[k];
         if has(&at.bits, k) {
             -self.ln_odds[k] - (at.left[k] + half) / self.view.noise
         } else {
@@ -217,7 +243,7 @@ impl Stage {
     fn turn(&self, at: &mut Course, k: usize) {
         at.ln_weight += self.gain(at, k);
         let sign = if has(&at.bits, k) { 1.0 } else { -1.0 };
-        at.left.iter_mut().zip(self.view.products(k)).for_each(|(l, c)| *l += sign * c);
+        at.left.iter_mut().zip(self.products(k)).for_each(|(l, c)| *l += sign * c);
         at.bits[k / 64] ^= 1 << (k % 64);
     }
 
@@ -381,6 +407,11 @@ impl Code {
     }
 }
 
+/// Squared lengths of features.
+fn squares_of(view: &View) -> Vec<f64> {
+    (0..view.count()).map(|k| view.products(k)[k]).collect()
+}
+
 fn has(bits: &[u64], k: usize) -> bool {
     bits[k / 64] >> (k % 64) & 1 == 1
 }
@@ -482,5 +513,30 @@ mod tests {
         assert!((codes[0].ln_density[0] - total.ln()).abs() < 1e-12);
         assert!((codes[0].on[0] - first / total).abs() < 1e-12);
         assert!(codes[1].ln_density[0].abs() < 1e-12 && (codes[1].on[1] - 0.3).abs() < 1e-12);
+    }
+
+    /// Many features: a row of which a part was seen has the code of a row that has only that part.
+    #[test]
+    fn parts_of_rows_meet_many_features_as_whole_rows_do() {
+        let (count, width) = (20, 6);
+        let entry = |k: usize, j: usize| ((k * 7 + j * 5 + k * j * 3) % 11) as f64 / 4.0 - 1.2;
+        let draw = |columns: &[usize]| Draw {
+            noise: 0.5,
+            intercept: columns.iter().map(|j| *j as f64 / 10.0).collect(),
+            ln_odds: (0..count).map(|k| -1.0 - k as f64 / 20.0).collect(),
+            uses: vec![1; count],
+            weights: (0..count).flat_map(|k| columns.iter().map(move |&j| entry(k, j) as f32)).collect(),
+            ..Draw::default()
+        };
+        let (all, some) = ((0..width).collect::<Vec<_>>(), [0, 2, 3, 5]);
+        let row = [0.4, f64::NAN, -1.3, 2.0, f64::NAN, 0.7];
+        let want = Want { both: true, density: Some((3, 2)) };
+        let code = |columns: &[usize], values: Vec<f64>| {
+            let x = Matrix::dense(1, values.len(), values);
+            Stage::new(&draw(columns), 3, false).codes(x.view(), 1, 1.0, want).remove(0)
+        };
+        let (part, whole) = (code(&all, row.to_vec()), code(&some, some.map(|j| row[j]).to_vec()));
+        assert_eq!((&part.on, &part.seen, &part.best), (&whole.on, &whole.seen, &whole.best));
+        assert!(part.ln_density.iter().zip(&whole.ln_density).all(|(a, b)| (a - b).abs() < 1e-9));
     }
 }
