@@ -10,7 +10,7 @@ use super::draws::Draw;
 use super::sampler::ask::View;
 use super::sampler::{Entries, happens};
 use crate::data::X;
-use crate::linalg::{dot, dot_long, mul_t};
+use crate::linalg::{dot, dot_long};
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::special::{log_sum_exp, log1p_exp, sigmoid};
 
@@ -25,8 +25,6 @@ pub(super) struct Stage {
     view: View,
     /// Inner products of features with all, found as they are needed; none where the view has them.
     found: Vec<OnceLock<Vec<f64>>>,
-    /// Squared length of each feature.
-    squares: Vec<f64>,
     ln_odds: Vec<f64>,
     /// Log probability of using nothing.
     ln_nothing: f64,
@@ -100,20 +98,17 @@ impl Stage {
     pub(super) fn new(draw: &Draw, number: u32, sparse: bool) -> Self {
         let view = View::new(draw.wide_weights(), &draw.intercept, draw.noise, sparse);
         let ln_nothing = draw.ln_odds.iter().map(|&o| -log1p_exp(o)).sum();
-        Self { found: Vec::new(), squares: squares_of(&view), view, ln_odds: draw.ln_odds.clone(), ln_nothing, number }
+        let found = lazily(&view);
+        Self { found, view, ln_odds: draw.ln_odds.clone(), ln_nothing, number }
     }
 
     /// Inner products of a feature with all.
     fn products(&self, k: usize) -> &[f64] {
         if self.found.is_empty() {
-            return self.view.products(k);
+            let count = self.count();
+            return &self.view.gram[k * count..][..count];
         }
-        self.found[k].get_or_init(|| {
-            let (count, width) = (self.count(), self.view.intercept.len());
-            let mut out = vec![0.0; count];
-            mul_t(&self.view.weights, self.view.weight(k), &mut out, count, width, 1, false);
-            out
-        })
+        self.found[k].get_or_init(|| self.view.products(k).into_owned())
     }
 
     pub(super) fn count(&self) -> usize {
@@ -190,21 +185,21 @@ impl Stage {
         let pick = |values: &[f64]| kept.iter().map(|&j| values[j]).collect::<Vec<f64>>();
         let weights: Vec<f64> = (0..self.count()).flat_map(|k| pick(self.view.weight(k))).collect();
         let (count, intercept) = (self.count(), pick(&self.view.intercept));
-        let (view, found) = if kept.is_empty() {
+        let view = if kept.is_empty() {
             // nothing was observed: features have no length
-            let (gram, with_intercept) = (vec![0.0; count * count], vec![0.0; count]);
-            (View { gram, with_intercept, noise: self.view.noise, ..View::default() }, Vec::new())
+            let (gram, squares, with_intercept) = (vec![0.0; count * count], vec![0.0; count], vec![0.0; count]);
+            View { gram, squares, with_intercept, noise: self.view.noise, ..View::default() }
         } else if count <= FEW {
-            (View::new(weights, &intercept, self.view.noise, false), Vec::new())
+            View::new(weights, &intercept, self.view.noise, false)
         } else {
             // a row meets few of many features: only of those are all inner products needed
-            let with_intercept = weights.chunks_exact(kept.len()).map(|w| dot_long(w, &intercept)).collect();
-            let view = View { weights, intercept: intercept.clone(), with_intercept, noise: self.view.noise, ..View::default() };
-            (view, vec![OnceLock::new(); count])
+            let columns = kept.len();
+            let with_intercept = weights.chunks_exact(columns).map(|w| dot_long(w, &intercept)).collect();
+            let squares = weights.chunks_exact(columns).map(|w| dot_long(w, w)).collect();
+            View { weights, squares, intercept: intercept.clone(), with_intercept, noise: self.view.noise, ..View::default() }
         };
-        let squares =
-            if found.is_empty() { squares_of(&view) } else { (0..count).map(|k| dot_long(view.weight(k), view.weight(k))).collect() };
-        let part = Self { view, found, squares, ln_odds: self.ln_odds.clone(), ln_nothing: self.ln_nothing, number: self.number };
+        let found = lazily(&view);
+        let part = Self { view, found, ln_odds: self.ln_odds.clone(), ln_nothing: self.ln_nothing, number: self.number };
         let left: Vec<f64> = kept.iter().zip(&intercept).map(|(&j, b)| row[j] - b).collect();
         let along = (0..self.count()).map(|k| if kept.is_empty() { 0.0 } else { dot(&left, part.view.weight(k)) }).collect();
         part.code(&Row::new(along, &left, |k| part.view.weight(k)), want)
@@ -232,7 +227,7 @@ impl Stage {
 
     /// By how much taking a feature up, or putting it down, changes the log of prior and likelihood.
     fn gain(&self, at: &Course, k: usize) -> f64 {
-        let half = 0.5 * self.squares[k];
+        let half = 0.5 * self.view.squares[k];
         if has(&at.bits, k) {
             -self.ln_odds[k] - (at.left[k] + half) / self.view.noise
         } else {
@@ -407,9 +402,9 @@ impl Code {
     }
 }
 
-/// Squared lengths of features.
-fn squares_of(view: &View) -> Vec<f64> {
-    (0..view.count()).map(|k| view.products(k)[k]).collect()
+/// Places for inner products that the view does not have.
+fn lazily(view: &View) -> Vec<OnceLock<Vec<f64>>> {
+    if view.gram.is_empty() { vec![OnceLock::new(); view.count()] } else { Vec::new() }
 }
 
 fn has(bits: &[u64], k: usize) -> bool {

@@ -130,8 +130,9 @@ impl Angular {
         let mut ordered = if course.sampler.kind == SamplerKind::Slice {
             course.begin(state)?;
             course.slice(state)?;
-            let mut ordered = Ordered { totals: course.scan_counted(state)? };
-            ordered.forget(state);
+            course.scan_counted(state)?;
+            state.features.forget();
+            let mut ordered = Ordered { totals: course.totals_of_all(state)? };
             self.directions(course, state, &ordered, warm_up)?;
             self.swaps(course, state, &mut ordered)?;
             ordered

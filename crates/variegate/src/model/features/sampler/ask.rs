@@ -28,8 +28,10 @@ pub struct View {
     pub weights: Vec<f64>,
     /// The same, one column after the other, for sparse rows.
     pub by_column: Vec<f64>,
-    /// Inner products of features.
+    /// Inner products of features; none where features are too many for it.
     pub gram: Vec<f64>,
+    /// Squared length of each feature.
+    pub squares: Vec<f64>,
     /// What is added to every row.
     pub intercept: Vec<f64>,
     /// Its inner products with the features.
@@ -38,15 +40,21 @@ pub struct View {
     pub noise: f64,
 }
 
+/// Inner products of more features than these are found as they are needed: few features of a long list are ever used.
+const MOST_PRODUCTS: usize = 2000;
+
 impl View {
     /// These features beside this intercept, for rows of either kind.
     pub(in crate::model::features) fn new(weights: Vec<f64>, intercept: &[f64], noise: f64, sparse: bool) -> Self {
         let width = intercept.len();
         let count = weights.len().checked_div(width).unwrap_or(0);
-        let mut gram = vec![0.0; count * count];
-        if count > 0 {
+        let mut gram = Vec::new();
+        if (1..=MOST_PRODUCTS).contains(&count) {
+            gram.resize(count * count, 0.0);
             mul_t(&weights, &weights, &mut gram, count, width, count, false);
         }
+        let squares = weights.chunks_exact(width.max(1)).enumerate();
+        let squares = squares.map(|(k, w)| gram.get(k * count + k).copied().unwrap_or_else(|| dot_long(w, w))).collect();
         let mut by_column = Vec::new();
         if sparse {
             by_column.resize(count * width, 0.0);
@@ -57,7 +65,7 @@ impl View {
             }
         }
         let with_intercept = weights.chunks_exact(width.max(1)).map(|w| dot_long(w, intercept)).collect();
-        Self { weights, by_column, gram, intercept: intercept.to_vec(), with_intercept, noise }
+        Self { weights, by_column, gram, squares, intercept: intercept.to_vec(), with_intercept, noise }
     }
 
     /// Number of features.
@@ -72,9 +80,16 @@ impl View {
     }
 
     /// Inner products of a feature with all.
-    pub fn products(&self, k: usize) -> &[f64] {
-        let count = self.count();
-        &self.gram[k * count..][..count]
+    pub fn products(&self, k: usize) -> Cow<'_, [f64]> {
+        let (count, width) = (self.count(), self.intercept.len());
+        if !self.gram.is_empty() {
+            return Cow::Borrowed(&self.gram[k * count..][..count]);
+        }
+        let mut out = vec![0.0; count];
+        if width > 0 {
+            mul_t(&self.weights, self.weight(k), &mut out, count, width, 1, false);
+        }
+        Cow::Owned(out)
     }
 }
 
@@ -138,7 +153,7 @@ pub enum Question<'a> {
         /// Logarithms of the probabilities of use.
         ln_on: Cow<'a, [f64]>,
     },
-    /// Every row's use of the features that reach its slice. Sums are reported.
+    /// Every row's use of the features that reach its slice.
     ScanHeights {
         /// Logarithms of the probabilities of use.
         ln_on: Cow<'a, [f64]>,
@@ -147,7 +162,7 @@ pub enum Question<'a> {
         /// Features by descending probability.
         order: Cow<'a, [u32]>,
     },
-    /// The rows of one block after the other, under one slice. Sums are reported.
+    /// The rows of one block after the other, under one slice.
     ScanCounted {
         /// Logarithms of the probabilities of use.
         ln_on: Cow<'a, [f64]>,

@@ -333,7 +333,7 @@ pub(super) fn visit(
                     }
                 }
             }
-            stats.sums = entries.sums(codes, numbers);
+            stats.uses = Sum(codes.uses().iter().map(|&m| m as f64).collect());
         }
         Question::ScanCounted { ln_on, ln_odds, order, uses } => {
             let (view, entries) = (view()?, Entries::of(block.x, scale, filled, values));
@@ -357,7 +357,6 @@ pub(super) fn visit(
                 }
             }
             stats.uses = Sum(uses.iter().map(|&m| m as f64).collect());
-            stats.sums = entries.sums(codes, numbers);
         }
         Question::Sums => stats.sums = Entries::of(block.x, scale, filled, values).sums(codes, numbers),
         Question::Residual => {
@@ -416,7 +415,7 @@ pub(super) fn visit(
                 if on != *added {
                     entries.residual(view, codes, i, |_| true, row);
                     let along = dot_long(row, view.weight(k));
-                    squares += 4.0 * (view.products(k)[k] + if *added { -along } else { along });
+                    squares += 4.0 * (view.squares[k] + if *added { -along } else { along });
                 }
             }
             stats.squares = Sum(squares);
@@ -504,7 +503,7 @@ impl<'a> Flips<'a> {
     fn new(view: &'a View, ln_odds: &'a [f64], half: &'a mut Vec<f64>) -> Self {
         let per_noise = 1.0 / view.noise;
         half.clear();
-        half.extend((0..view.count()).map(|k| 0.5 * view.products(k)[k] * per_noise));
+        half.extend(view.squares.iter().map(|s| 0.5 * s * per_noise));
         Self { view, ln_odds, per_noise, half }
     }
 
@@ -513,7 +512,7 @@ impl<'a> Flips<'a> {
         let count = self.view.count();
         q.clear();
         q.extend(products[i * count..][..count].iter().zip(&self.view.with_intercept).map(|(p, b)| p - b));
-        for_ones(codes.row(i), |k| q.iter_mut().zip(self.view.products(k)).for_each(|(q, c)| *q -= c));
+        for_ones(codes.row(i), |k| q.iter_mut().zip(self.view.products(k).iter()).for_each(|(q, c)| *q -= c));
         q
     }
 
@@ -532,9 +531,9 @@ impl<'a> Flips<'a> {
     fn turn(&self, k: usize, bits: &mut [u64], q: &mut [f64]) {
         let products = self.view.products(k);
         if has(bits, k) {
-            q.iter_mut().zip(products).for_each(|(q, c)| *q += c);
+            q.iter_mut().zip(products.iter()).for_each(|(q, c)| *q += c);
         } else {
-            q.iter_mut().zip(products).for_each(|(q, c)| *q -= c);
+            q.iter_mut().zip(products.iter()).for_each(|(q, c)| *q -= c);
         }
         bits[k / 64] ^= 1 << (k % 64);
     }
@@ -545,7 +544,7 @@ impl<'a> Flips<'a> {
         let j = free[first] as usize;
         let products = self.view.products(j);
         let weight = |l: u32| {
-            let scale = (products[j] * self.view.products(l as usize)[l as usize]).sqrt();
+            let scale = (products[j] * self.view.squares[l as usize]).sqrt();
             0.05 + if scale > 0.0 { products[l as usize].abs() / scale } else { 0.0 }
         };
         let others = || free.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, &l)| l);
@@ -562,7 +561,7 @@ impl<'a> Flips<'a> {
         let (now_j, now_l) = (has(bits, j), has(bits, l));
         let number = |on: bool| f64::from(u8::from(on));
         // what is left of the row without the two
-        let (cjj, cll, cjl) = (products[j], self.view.products(l)[l], products[l]);
+        let (cjj, cll, cjl) = (products[j], self.view.squares[l], products[l]);
         let gj = q[j] + number(now_j) * cjj + number(now_l) * cjl;
         let gl = q[l] + number(now_l) * cll + number(now_j) * cjl;
         let alone = |k: usize, g: f64, c: f64| self.ln_odds[k] + (g - 0.5 * c) * self.per_noise;

@@ -9,7 +9,7 @@ use super::{BY_TAIL, Course};
 use crate::model::features::state::State;
 use crate::model::ranks::rank;
 use crate::prior::ln_not;
-use crate::run::{Merge, Which, open01};
+use crate::run::{Which, open01};
 use crate::{Error, Result};
 
 /// Unused features that one sweep may add.
@@ -77,7 +77,7 @@ impl Course<'_> {
     }
 
     /// Every row's use of the features that reach its slice.
-    pub(in crate::model::features) fn scan_heights(&mut self, state: &mut State) -> Result<Totals> {
+    pub(in crate::model::features) fn scan_heights(&mut self, state: &mut State) -> Result<()> {
         let told = Self::told_places(state);
         let ln_on: Vec<f64> = told.iter().map(|&k| state.features.ln_on[k]).collect();
         let lowest = self.ask(state, Question::Heights { ln_on: Cow::Owned(ln_on) }, Which::All)?.lowest.0;
@@ -85,7 +85,10 @@ impl Course<'_> {
         let (ln_on, ln_odds, order) = by_name(state);
         let kind = Question::ScanHeights { ln_on: Cow::Owned(ln_on), ln_odds: Cow::Owned(ln_odds), order: Cow::Owned(order) };
         let stats = self.ask_of_all(state, kind, Which::All)?;
-        Ok(self.take_totals(state, Totals::new(stats.sums, state.features.len(), self.sampler)))
+        // rows are next told of features in use alone
+        self.changed();
+        Self::take_uses(state, &stats.uses.0);
+        Ok(())
     }
 
     /// Probabilities of use within the order that they have, then one slice for all and the features above it.
@@ -109,13 +112,12 @@ impl Course<'_> {
     }
 
     /// The rows one after the other, under the slice that was drawn.
-    pub(in crate::model::features) fn scan_counted(&mut self, state: &mut State) -> Result<Totals> {
+    pub(in crate::model::features) fn scan_counted(&mut self, state: &mut State) -> Result<()> {
         // blocks are asked one by one: all must have heard of changes
         self.settle(state)?;
         let (ln_on, ln_odds, order) = by_name(state);
         let places = state.features.by_name();
         let mut uses: Vec<u64> = places.iter().map(|&k| state.features.uses[k]).collect();
-        let mut sums = super::ask::Sums::default();
         for block in 0..self.rows.shape().blocks {
             let kind = Question::ScanCounted {
                 ln_on: Cow::Borrowed(&ln_on),
@@ -123,22 +125,27 @@ impl Course<'_> {
                 order: Cow::Borrowed(&order),
                 uses: Cow::Borrowed(&uses),
             };
-            let stats = self.ask_of_all(state, kind, Which::Some(&[block]))?;
-            uses = stats.uses.0.iter().map(|&m| m as u64).collect();
-            sums.merge(stats.sums);
+            uses = self.ask_of_all(state, kind, Which::Some(&[block]))?.uses.0.iter().map(|&m| m as u64).collect();
         }
-        Ok(self.take_totals(state, Totals::new(sums, state.features.len(), self.sampler)))
+        places.iter().zip(uses).for_each(|(&k, m)| state.features.uses[k] = m);
+        self.changed();
+        Ok(())
     }
 
-    /// Totals of all features by name become those of the features by place, whose uses are noted.
-    fn take_totals(&mut self, state: &mut State, totals: Totals) -> Totals {
-        let places = state.features.by_name();
-        for (at, &k) in places.iter().enumerate() {
-            state.features.uses[k] = totals.together(at, at) as u64;
+    /// Notes how many rows use each feature; they are told by name.
+    fn take_uses(state: &mut State, uses: &[f64]) {
+        for (&k, &m) in state.features.by_name().iter().zip(uses) {
+            state.features.uses[k] = m as u64;
         }
-        let mut by_place = vec![0; places.len()];
-        places.iter().enumerate().for_each(|(at, &k)| by_place[k] = at);
-        totals.picked(&by_place)
+    }
+
+    /// Sums over rows for all features, also those that nobody uses; rows are asked about the others alone.
+    pub(in crate::model::features) fn totals_of_all(&mut self, state: &mut State) -> Result<Totals> {
+        self.changed();
+        let told = self.totals(state)?;
+        let mut all = told.unused(state.features.len());
+        all.fill_from(&told, &Self::told_places(state));
+        Ok(all)
     }
 }
 

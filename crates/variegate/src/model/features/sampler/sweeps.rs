@@ -51,10 +51,9 @@ fn anchored(course: &mut Course<'_>, state: &mut State, warm_up: bool) -> Result
 
 fn row_slice(course: &mut Course<'_>, state: &mut State) -> Result<Extras> {
     course.begin(state)?;
-    let totals = course.scan_heights(state)?;
-    let used = state.features.in_use();
-    let totals = totals.picked(&used);
-    state.features.keep(&used);
+    course.scan_heights(state)?;
+    state.features.drop_unused();
+    let totals = course.totals(state)?;
     let ln_marginal = course.draw_weights(state, &totals)?;
     learn(course, state, &totals, ln_marginal)?;
     course.sampler.draw_chances(state, &mut course.rng)?;
@@ -65,9 +64,9 @@ fn slice(course: &mut Course<'_>, state: &mut State) -> Result<Extras> {
     let sampler = course.sampler;
     course.begin(state)?;
     course.slice(state)?;
-    let totals = course.scan_counted(state)?;
+    course.scan_counted(state)?;
     state.features.forget();
-    let totals = totals.picked(&(0..state.features.len()).collect::<Vec<_>>());
+    let totals = course.totals_of_all(state)?;
     let ln_marginal = course.draw_weights(state, &totals)?;
     sampler.learn_mass_of_prefix(state, &mut course.rng)?;
     learn_rest(course, state, &totals, ln_marginal)?;
