@@ -34,6 +34,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
+    fn long_sums_equal_plain_loops(n in 0usize..100, times in -3.0f64..3.0, salt in any::<u64>()) {
+        let (a, b) = (numbers(n, salt), numbers(n, salt ^ 1));
+        let distance: f64 = a.iter().zip(&b).map(|(x, y)| (x - times * y).powi(2)).sum();
+        close(&[dot_long(&a, &b), distance_long(&a, &b, times)], &[dot(&a, &b), distance], 100.0);
+    }
+
+    #[test]
     fn products_equal_plain_loops(n in 1usize..300, d in 1usize..40, k in 1usize..24, salt in any::<u64>(), add in any::<bool>()) {
         let (x, w) = (numbers(n * d, salt), numbers(d * k, salt ^ 1));
         let start = if add { 0.75 } else { f64::NAN };

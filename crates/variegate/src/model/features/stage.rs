@@ -413,6 +413,7 @@ fn has(bits: &[u64], k: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::assert_mean;
     use super::*;
     use crate::data::Matrix;
 
@@ -452,10 +453,7 @@ mod tests {
             densities.push((code.ln_density[0] + 2.103490901).exp());
         }
         for (values, told) in [(sums, p[2] + p[3] + p[6] + p[7]), (densities, 1.0)] {
-            let n = values.len() as f64;
-            let mean = values.iter().sum::<f64>() / n;
-            let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
-            assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
+            assert_mean("code", &values, told);
         }
     }
 
@@ -474,10 +472,7 @@ mod tests {
                 stage.variances(&code, &[2])[0] + (mean_of(&code) - around).powi(2)
             })
             .collect();
-        let n = squares.len() as f64;
-        let mean = squares.iter().sum::<f64>() / n;
-        let error = (squares.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
-        assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
+        assert_mean("variance", &squares, told);
     }
 
     /// Rows that are far beyond what numbers hold when they are squared still have a code.

@@ -51,6 +51,14 @@ pub(super) fn kernel(name: &str, sampler: Sampler, draws: u64, step: impl Fn(&mu
     assert!(report.passed, "{name}: {report}");
 }
 
+/// The mean of independent numbers must be this, within four standard errors.
+pub(super) fn assert_mean(name: &str, values: &[f64], told: f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+    assert!((mean - told).abs() < 4.0 * error + 1e-6, "{name}: {mean} ± {error} for {told}");
+}
+
 /// Means of figures over a chain on given rows must be these, within four standard errors of batch means.
 pub(super) fn chain(
     name: &str,
@@ -84,9 +92,7 @@ pub(super) fn chain(
         }
     }
     for (at, &told) in told.iter().enumerate() {
-        let n = batches as f64;
-        let mean = means.iter().map(|m| m[at]).sum::<f64>() / n;
-        let error = (means.iter().map(|m| (m[at] - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
-        assert!((mean - told).abs() < 4.0 * error + 1e-6, "{name}, figure {at}: {mean} ± {error} for {told}");
+        let batches: Vec<f64> = means.iter().map(|m| m[at]).collect();
+        assert_mean(&format!("{name}, figure {at}"), &batches, told);
     }
 }

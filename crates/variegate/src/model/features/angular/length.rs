@@ -94,6 +94,7 @@ pub(super) fn ln_gain(pull: &[f64], sum: &[f64], r: f64, uses: f64, noise: f64) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::testing::assert_mean;
     use super::*;
     use crate::run::{Purpose, Stream};
 
@@ -114,10 +115,7 @@ mod tests {
         for (values, told) in
             [(batches.iter().map(|b| b.0).collect::<Vec<_>>(), 0.4605274976), (batches.iter().map(|b| b.1).collect(), 0.2587721662)]
         {
-            let n = values.len() as f64;
-            let mean = values.iter().sum::<f64>() / n;
-            let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
-            assert!((mean - told).abs() < 4.0 * error, "{mean} ± {error} for {told}");
+            assert_mean("length", &values, told);
         }
     }
 

@@ -377,3 +377,27 @@ impl Merge for Stats {
         self.gathered.merge(right.gathered);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Features that are too many for all their inner products have the same ones, each found when it is asked for.
+    #[test]
+    fn long_lists_of_features_have_their_inner_products() {
+        let entry = |at: usize| ((at * 37 + 11) % 23) as f64 / 7.0 - 1.3;
+        for count in [3, MOST_PRODUCTS, MOST_PRODUCTS + 1] {
+            let view = View::new((0..count * 3).map(entry).collect(), &[0.5, -1.0, 2.0], 0.3, false);
+            assert_eq!(view.gram.is_empty(), count > MOST_PRODUCTS);
+            for k in [0, count / 2, count - 1] {
+                let products = view.products(k);
+                assert_eq!(products.len(), count);
+                for l in [0, 1, count - 1] {
+                    let told: f64 = view.weight(k).iter().zip(view.weight(l)).map(|(a, b)| a * b).sum();
+                    assert!((products[l] - told).abs() < 1e-12, "{count} {k} {l}");
+                }
+                assert!((view.squares[k] - products[k]).abs() < 1e-12, "{count} {k}");
+            }
+        }
+    }
+}

@@ -87,7 +87,9 @@ impl Course<'_> {
         let stats = self.ask_of_all(state, kind, Which::All)?;
         // rows are next told of features in use alone
         self.changed();
-        Self::take_uses(state, &stats.uses.0);
+        for (&k, &m) in state.features.by_name().iter().zip(&stats.uses.0) {
+            state.features.uses[k] = m as u64;
+        }
         Ok(())
     }
 
@@ -130,13 +132,6 @@ impl Course<'_> {
         places.iter().zip(uses).for_each(|(&k, m)| state.features.uses[k] = m);
         self.changed();
         Ok(())
-    }
-
-    /// Notes how many rows use each feature; they are told by name.
-    fn take_uses(state: &mut State, uses: &[f64]) {
-        for (&k, &m) in state.features.by_name().iter().zip(uses) {
-            state.features.uses[k] = m as u64;
-        }
     }
 
     /// Sums over rows for all features, also those that nobody uses; rows are asked about the others alone.
