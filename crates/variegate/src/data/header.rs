@@ -90,6 +90,14 @@ impl Header {
         }
     }
 
+    /// Names of the labels; none if the target is of another kind.
+    pub fn labels(&self) -> &[String] {
+        match &self.target {
+            TargetHeader::Labels(names) => names,
+            _ => &[],
+        }
+    }
+
     /// Number of real outcomes; 0 if the target is of another kind.
     pub fn outcomes(&self) -> usize {
         match self.target {

@@ -173,6 +173,13 @@ impl<'a> X<'a> {
         }
     }
 
+    /// Values of the stored entries.
+    pub fn stored_values(&self) -> &'a [f64] {
+        match self {
+            X::Dense { values, .. } | X::Csr { values, .. } => values,
+        }
+    }
+
     /// Columns and values of row i of a sparse view; empty for a dense one.
     pub fn sparse_row(&self, i: usize) -> (&'a [u32], &'a [f64]) {
         match *self {

@@ -47,4 +47,4 @@ pub use input_map::InputMap;
 pub use matrix::{Matrix, X};
 pub use scaling::Scaling;
 pub use survey::{Questions, Survey};
-pub use validate::{Needs, TargetKind};
+pub use validate::{LabelCounts, Needs, TargetKind};

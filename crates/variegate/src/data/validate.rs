@@ -197,6 +197,51 @@ pub(crate) struct Counts {
     pub weight: f64,
     /// Weight of the rows of each class.
     pub classes: Vec<f64>,
+    /// Labels that are present, absent and unknown.
+    pub labels: LabelCounts,
+}
+
+/// How often labels are present, absent and unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelCounts {
+    /// Rows that have each label.
+    pub present: Vec<u64>,
+    /// Rows that are known not to have each label.
+    pub absent: Vec<u64>,
+    /// Rows of which some labels are known and others are not.
+    pub partly_known: u64,
+    /// Rows of which no label is known.
+    pub unknown: u64,
+}
+
+impl LabelCounts {
+    fn take(&mut self, values: &[i8], width: usize) {
+        self.present.resize(width, 0);
+        self.absent.resize(width, 0);
+        for row in values.chunks_exact(width.max(1)) {
+            let unknown = row.iter().filter(|v| **v < 0).count();
+            self.partly_known += u64::from(unknown > 0 && unknown < width);
+            self.unknown += u64::from(unknown == width);
+            for ((value, present), absent) in row.iter().zip(&mut self.present).zip(&mut self.absent) {
+                *present += u64::from(*value == 1);
+                *absent += u64::from(*value == 0);
+            }
+        }
+    }
+
+    fn merge(&mut self, right: Self) {
+        let add = |left: &mut Vec<u64>, right: Vec<u64>| {
+            if left.is_empty() {
+                *left = right;
+            } else {
+                left.iter_mut().zip(right).for_each(|(l, r)| *l += r);
+            }
+        };
+        add(&mut self.present, right.present);
+        add(&mut self.absent, right.absent);
+        self.partly_known += right.partly_known;
+        self.unknown += right.unknown;
+    }
 }
 
 impl Counts {
@@ -210,12 +255,16 @@ impl Counts {
         for (i, &code) in block.y.classes().iter().enumerate() {
             self.classes[code as usize] += block.weight(i);
         }
+        if let TargetView::Labels(values) = block.y {
+            self.labels.take(values, header.labels().len());
+        }
         Ok(())
     }
 
     pub(super) fn merge(&mut self, right: Self) {
         self.rows += right.rows;
         self.weight += right.weight;
+        self.labels.merge(right.labels);
         if self.classes.is_empty() {
             self.classes = right.classes;
         } else {

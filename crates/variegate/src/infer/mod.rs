@@ -9,6 +9,7 @@
 //! | [`geodesic`] | Hamiltonian steps on products of spheres and lines |
 //! | [`dual_averaging`] | step sizes that reach a target acceptance |
 //! | [`robbins_monro`] | decreasing step-size schedules, and a proposal scale adapted by one |
+//! | `k_means` | clusters of points, for starts |
 //! | [`finite_difference`] | numerical gradients, to check analytic ones against |
 
 pub mod assignment;
@@ -16,10 +17,13 @@ pub mod dual_averaging;
 pub mod elliptical_slice;
 pub mod finite_difference;
 pub mod geodesic;
+mod k_means;
 pub mod lbfgs;
 mod line_search;
 pub mod robbins_monro;
 pub mod slice;
+
+pub(crate) use k_means::k_means;
 
 use std::fmt;
 

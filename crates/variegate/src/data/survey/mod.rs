@@ -21,7 +21,7 @@ pub(crate) use tally::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::design::{Mapped, Moments};
-use super::validate::Counts;
+use super::validate::{Counts, LabelCounts};
 use super::{Design, Header, InputMap, Matrix, Needs, Scaling};
 use crate::{Error, Result};
 use probes::Probes;
@@ -73,6 +73,7 @@ pub struct Survey {
     fingerprint: u64,
     /// First row, from 1, whose weight is no whole number.
     not_whole: Option<u64>,
+    fractions: bool,
     columns: Vec<Spread>,
     class_weight: Vec<f64>,
     outcomes: Vec<Spread>,
@@ -93,6 +94,7 @@ impl Survey {
             counts: tally.counts,
             fingerprint,
             not_whole: tally.not_whole,
+            fractions: tally.fractions,
             columns: tally.columns,
             class_weight: Vec::new(),
             outcomes: tally.outcomes,
@@ -156,6 +158,16 @@ impl Survey {
                 self.header.classes()[empty]
             ))),
         }
+    }
+
+    /// How often each label is present, absent and unknown.
+    pub fn labels(&self) -> &LabelCounts {
+        &self.counts.labels
+    }
+
+    /// Whether any feature is no whole number.
+    pub fn fractions(&self) -> bool {
+        self.fractions
     }
 
     /// Factor of the weight of the rows of each class where classes are to count the same; else empty.

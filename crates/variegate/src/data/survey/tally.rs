@@ -17,6 +17,7 @@ pub(crate) struct Tally {
     pub(super) counts: Counts,
     pub(super) digest: u64,
     pub(super) not_whole: Option<u64>,
+    pub(super) fractions: bool,
     pub(crate) columns: Vec<Spread>,
     pub(super) outcomes: Vec<Spread>,
     pub(super) sources: SourceColumns,
@@ -33,6 +34,7 @@ impl Tally {
         let whole = |w: f64| w.fract() == 0.0 && w <= MOST_TRIALS;
         let not_whole = block.weights.and_then(|w| w.iter().position(|w| !whole(*w))).map(|i| block.first_row + i as u64 + 1);
         let mut tally = Self { counts, digest: block.digest(header.target.width()), not_whole, ..Self::default() };
+        tally.fractions = block.x.stored_values().iter().any(|v| v.fract() != 0.0);
         // those of balanced classes wait for the counts of all blocks
         if questions.columns && !questions.balanced {
             tally.columns = Spread::of_columns(block.x, |i| block.weight(i));
@@ -77,6 +79,7 @@ impl Tally {
         self.counts.merge(right.counts);
         self.digest = self.digest.wrapping_add(right.digest);
         self.not_whole = self.not_whole.or(right.not_whole);
+        self.fractions |= right.fractions;
         merge_spreads(&mut self.columns, right.columns);
         merge_spreads(&mut self.outcomes, right.outcomes);
         self.sources.merge(right.sources);

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use super::super::tree::Tree;
 use crate::data::split::Fold;
 use crate::merge_fields;
-use crate::run::{Merge, Sum};
+use crate::model::gathered::Gathered;
+use crate::run::Sum;
 
 /// What the rows need to know of q.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -109,38 +110,4 @@ merge_fields!(TreeStats, curvature, gradient, value, shares, squares, gathered);
 pub(crate) struct Local {
     #[serde(skip)]
     pub(super) curvature: Vec<f64>,
-}
-
-/// A row: its hash, class (0 for real outcomes) and design columns.
-pub(crate) type GatheredRow = (u64, u32, Vec<f64>);
-
-/// The rows of smallest hash, so many a class.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Gathered {
-    /// How many of each class.
-    pub(crate) each: usize,
-    /// The rows, by class and hash.
-    pub(crate) rows: Vec<GatheredRow>,
-}
-
-/// Keeps so many rows (hash, class, …) of each class, those of smallest hash, in order of class and hash.
-pub(super) fn keep_smallest<T>(rows: &mut Vec<(u64, u32, T)>, each: usize) {
-    rows.sort_by_key(|(hash, class, _)| (*class, *hash));
-    let (mut class, mut seen) = (u32::MAX, 0);
-    rows.retain(|row| {
-        seen = if row.1 == class { seen + 1 } else { 1 };
-        class = row.1;
-        seen <= each
-    });
-}
-
-impl Merge for Gathered {
-    fn merge(&mut self, mut right: Self) {
-        if right.rows.is_empty() {
-            return;
-        }
-        self.each = self.each.max(right.each);
-        self.rows.append(&mut right.rows);
-        keep_smallest(&mut self.rows, self.each);
-    }
 }

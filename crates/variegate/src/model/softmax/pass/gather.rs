@@ -2,12 +2,11 @@
 //!
 //! Rows are chosen by a hash of their number, the smallest of each class, so that the choice depends on nothing but the data and a key.
 
-use rand::Rng;
-
 use super::super::program::{Vb, class_of};
 use super::Scratch;
-use super::ask::{Gathered, TreeStats, keep_smallest};
-use crate::run::{Block, Purpose, Stream};
+use super::ask::TreeStats;
+use crate::model::gathered::{Gathered, hash_of, keep_smallest};
+use crate::run::Block;
 
 impl Vb {
     /// The chosen rows of a block.
@@ -16,8 +15,7 @@ impl Vb {
         let mut hashes: Vec<(u64, u32, usize)> = (0..block.rows())
             .filter(|&i| self.weight(block, i, None) > 0.0)
             .map(|i| {
-                let hash = Stream::new(key, 0, Purpose::Split).item(block.first_row + i as u64).rng().next_u64();
-                (hash, class_of(block, i), i)
+                (hash_of(key, block, i), class_of(block, i), i)
             })
             .collect();
         // only what can be among the smallest is looked at

@@ -1,0 +1,139 @@
+//! Is the bound what it is said to be, and does the ascent climb to its top?
+//!
+//! Small data sets are drawn from the prior of the model as it is set, with some labels unknown. What is asked: the bound never falls from sweep
+//! to sweep; the bound from sums is the one that rows give; and at the end no change of the weights of labels or of sticks raises
+//! it. Everything is deterministic: no false alarms.
+
+use rand::Rng;
+
+use super::generate::Generator;
+use super::label_part::LabelFactors;
+use super::mixture::{Factors, Scratch, Sums};
+use super::schema::Schema;
+use super::settings::{KernelKind, Settings};
+use super::vb::Vb;
+use crate::Result;
+use crate::check::{CheckReport, Comparison, Progress};
+use crate::data::{Dataset, blocks};
+use crate::run::{Chain, Merge, Purpose, Shape, Stream, Typed};
+
+
+const ROWS: usize = 30;
+const BLOCK_ROWS: usize = 7;
+const COLUMNS: usize = 3;
+const LABELS: usize = 3;
+const WORDS: usize = 12;
+const UNKNOWN: f64 = 0.2;
+const COMPONENTS: u64 = 5;
+/// The ascent is followed for so many sweeps at most.
+const SWEEPS: u64 = 60;
+/// Size of the changes that must not raise the bound.
+const CHANGE: f64 = 1e-3;
+
+/// Largest violations seen, relative to the bound.
+#[derive(Debug, Default)]
+struct Seen {
+    fall: f64,
+    difference: f64,
+    gain: f64,
+}
+
+/// Runs the check on so many data sets.
+pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    let mut seen = Seen::default();
+    let data_sets = data_sets.max(1);
+    for number in 0..data_sets {
+        one(settings, Stream::new(seed, 0, Purpose::Check).item(number), &mut seen)?;
+        progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
+    }
+    let comparison = |name: &str, worst: f64, allowed: f64, claim: &str| {
+        let passed = worst <= allowed;
+        let verdict = if passed { "as it must be" } else { "which must not be" };
+        Comparison {
+            name: name.to_string(),
+            expected: 0.0,
+            observed: worst,
+            statistic: worst / allowed,
+            p_value: f64::from(passed),
+            passed,
+            meaning: format!("{claim}: at most {worst:.2e} (allowed {allowed:.0e}), {verdict}"),
+        }
+    };
+    let comparisons = vec![
+        comparison("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
+        comparison("bound from sums and from rows", seen.difference, 1e-9, "largest relative difference between the two"),
+        comparison("gain from perturbation", seen.gain, 1e-8, "gain by a change of the final weights or sticks, relative"),
+    ];
+    Ok(vec![CheckReport {
+        check: "variational bound".into(),
+        subject: format!("labels {}", settings.coupling.word()),
+        replicates: data_sets,
+        false_alarm_rate: 0.0,
+        passed: comparisons.iter().all(|c| c.passed),
+        comparisons,
+    }])
+}
+
+/// The program of small data that are drawn from the prior.
+fn program(settings: &Settings) -> Result<(Vb, Generator)> {
+    let kernel = if settings.features == KernelKind::Auto { KernelKind::GaussianDiag } else { settings.features };
+    let names = (1..=LABELS).map(|c| c.to_string()).collect();
+    let schema = Schema::drawn(COLUMNS, names, kernel);
+    let exact = Settings { feature_power: Some(1.0), ..settings.clone() };
+    let generator = Generator { mixture: schema.mixture(&exact)?, kernel, words: WORDS, labels: LABELS };
+    let components = settings.components.min(COMPONENTS) as usize;
+    Ok((Vb { mixture: schema.mixture(settings)?, components, tol: 1e-12, max_sweeps: SWEEPS }, generator))
+}
+
+fn one(settings: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
+    let (program, generator) = program(settings)?;
+    let mut rng = stream.rng();
+    let world = generator.world(&mut rng)?;
+    // patterns that are shares of labels need every label of a row or none
+    let unknown = if program.mixture.labels.needs_whole_rows() { 0.0 } else { UNKNOWN };
+    let (data, _) = generator.rows(&world, ROWS, unknown, &mut rng)?;
+    let shape = Shape { rows: ROWS, cols: COLUMNS, blocks: ROWS.div_ceil(BLOCK_ROWS) as u32, block_rows: BLOCK_ROWS };
+    let cut = blocks(&data, BLOCK_ROWS);
+    let mut chain = Typed::start(&program, &cut, shape, rng.next_u64(), 0)?;
+    let mut last = chain.global.bound;
+    while chain.sweeps() < SWEEPS {
+        let bound = chain.advance(false)?.objective;
+        seen.fall = seen.fall.max((last - bound) / last.abs());
+        last = bound;
+    }
+    let mixture = &program.mixture;
+    let q = &chain.global.q;
+    let rows = |q: &Factors| from_rows(&program, q, &data);
+    let (from_rows, mut sums) = rows(q);
+    let at_rows = mixture.bound(q, &sums);
+    seen.difference = seen.difference.max(((from_rows - at_rows) / at_rows).abs());
+    let mut best = q.clone();
+    mixture.update(&mut best, &mut sums)?;
+    let top = mixture.bound(&best, &sums);
+    for (number, sign) in [(0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)] {
+        let mut other = best.clone();
+        if number == 0 {
+            other.sticks.first.iter_mut().for_each(|a| *a *= 1.0 + sign * CHANGE);
+        } else {
+            let mean = match &mut other.labels {
+                LabelFactors::Logit(q) => &mut q.mean,
+                LabelFactors::And(q) => &mut q.weights.mean,
+                LabelFactors::Cut(q) => &mut q.weights.mean,
+            };
+            mean.iter_mut().for_each(|m| *m += sign * CHANGE);
+        }
+        seen.gain = seen.gain.max((mixture.bound(&other, &sums) - top) / top.abs());
+    }
+    Ok(())
+}
+
+/// The bound right after the local step, as rows give it, and their sums.
+fn from_rows(program: &Vb, q: &Factors, data: &Dataset<'_>) -> (f64, Sums) {
+    let view = program.mixture.view(q);
+    let mut scratch = Scratch::default();
+    let mut sums = Sums::default();
+    for block in blocks(data, BLOCK_ROWS) {
+        sums.merge(program.mixture.visit(&view, &block, &mut scratch));
+    }
+    (sums.value.0 - program.mixture.divergence(q), sums)
+}

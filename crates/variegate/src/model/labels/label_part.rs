@@ -1,0 +1,163 @@
+//! How labels depend on components and the row: one type for every coupling.
+
+use serde::{Deserialize, Serialize};
+
+use super::and::{self, And};
+use super::cut::{self, Cut};
+use super::logit::{self, Logit};
+use super::patterns::Patterns;
+use crate::data::Panel;
+use crate::{Result, merge_fields};
+
+/// A coupling with its priors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum LabelPart {
+    /// Log-odds of component and row add.
+    Logit(Logit),
+    /// Component and row must both say yes.
+    And(And),
+    /// Patterns and classifiers are fitted apart.
+    Cut(Cut),
+}
+
+/// q of all that labels depend on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum LabelFactors {
+    /// Of [`Logit`].
+    Logit(logit::Factors),
+    /// Of [`And`].
+    And(and::Factors),
+    /// Of [`Cut`].
+    Cut(cut::Factors),
+}
+
+/// What rows need of q.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum LabelView {
+    /// Of [`Logit`].
+    Logit(logit::View),
+    /// Of [`And`].
+    And(and::View),
+    /// Of [`Cut`].
+    Cut(cut::View),
+}
+
+/// What rows report; the coupling at hand fills one of them in.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LabelStats {
+    pub(crate) logit: logit::Stats,
+    pub(crate) and: and::Stats,
+    pub(crate) cut: cut::Stats,
+}
+merge_fields!(LabelStats, logit, and, cut);
+
+/// Buffers, reused from block to block.
+#[derive(Default)]
+pub(crate) struct LabelScratch {
+    logit: logit::Scratch,
+    and: and::Scratch,
+    cut: cut::Scratch,
+}
+
+/// Calls a method of the coupling at hand with what is its own.
+macro_rules! own {
+    ($part:expr, $other:expr, $kind:ident, ($p:ident, $o:ident) => $call:expr) => {
+        match ($part, $other) {
+            (LabelPart::Logit($p), $kind::Logit($o)) => $call,
+            (LabelPart::And($p), $kind::And($o)) => $call,
+            (LabelPart::Cut($p), $kind::Cut($o)) => $call,
+            _ => unreachable!("factors belong to the coupling that made them"),
+        }
+    };
+}
+
+impl LabelPart {
+    /// Whether a row must have all of its labels known, or none.
+    pub(crate) fn needs_whole_rows(&self) -> bool {
+        matches!(self, Self::Cut(Cut { patterns: Patterns::Multinomial { .. }, .. }))
+    }
+
+    /// Before the first update.
+    pub(crate) fn start(&self, components: usize) -> LabelFactors {
+        match self {
+            Self::Logit(p) => LabelFactors::Logit(p.start(components)),
+            Self::And(p) => LabelFactors::And(p.start(components)),
+            Self::Cut(p) => LabelFactors::Cut(p.start(components)),
+        }
+    }
+
+    /// What rows need.
+    pub(crate) fn view(&self, q: &LabelFactors) -> LabelView {
+        match (self, q) {
+            (Self::Logit(p), LabelFactors::Logit(q)) => LabelView::Logit(p.view(q)),
+            (Self::And(p), LabelFactors::And(q)) => LabelView::And(p.view(q)),
+            (Self::Cut(p), LabelFactors::Cut(q)) => LabelView::Cut(p.view(q)),
+            _ => unreachable!("factors belong to the coupling that made them"),
+        }
+    }
+
+    /// out (rows×K) += the bound of the expected log likelihood of the known labels in each component.
+    pub(crate) fn terms(&self, view: &LabelView, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut LabelScratch) {
+        match (self, view) {
+            (Self::Logit(p), LabelView::Logit(v)) => p.terms(v, panel, y, out, &mut scratch.logit),
+            (Self::And(p), LabelView::And(v)) => p.terms(v, panel, y, out, &mut scratch.and),
+            (Self::Cut(p), LabelView::Cut(v)) => p.terms(v, panel, y, out, &mut scratch.cut),
+            _ => unreachable!("a view belongs to the coupling that made it"),
+        }
+    }
+
+    /// Adds what rows with responsibilities r say.
+    pub(crate) fn add(&self, view: &LabelView, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut LabelStats, scratch: &mut LabelScratch) {
+        match (self, view) {
+            (Self::Logit(p), LabelView::Logit(v)) => p.add(v, panel, y, r, &mut stats.logit, &mut scratch.logit),
+            (Self::And(p), LabelView::And(v)) => p.add(v, panel, y, r, &mut stats.and, &mut scratch.and),
+            (Self::Cut(p), LabelView::Cut(v)) => p.add(v, panel, y, r, &mut stats.cut, &mut scratch.cut),
+            _ => unreachable!("a view belongs to the coupling that made it"),
+        }
+    }
+
+    /// The global step from sums.
+    pub(crate) fn update(&self, q: &mut LabelFactors, stats: &LabelStats) -> Result<()> {
+        match (self, q) {
+            (Self::Logit(p), LabelFactors::Logit(q)) => p.update(q, &stats.logit),
+            (Self::And(p), LabelFactors::And(q)) => p.update(q, &stats.and),
+            (Self::Cut(p), LabelFactors::Cut(q)) => p.update(q, &stats.cut),
+            _ => unreachable!("factors belong to the coupling that made them"),
+        }
+    }
+
+    /// Divergence of q from the priors.
+    pub(crate) fn divergence(&self, q: &LabelFactors) -> f64 {
+        own!(self, q, LabelFactors, (p, q) => p.divergence(q))
+    }
+
+    /// The labels' part of the bound, from sums.
+    pub(crate) fn value(&self, q: &LabelFactors, stats: &LabelStats) -> f64 {
+        match (self, q) {
+            (Self::Logit(p), LabelFactors::Logit(q)) => p.value(q, &stats.logit),
+            (Self::And(p), LabelFactors::And(q)) => p.value(q, &stats.and),
+            (Self::Cut(p), LabelFactors::Cut(q)) => p.value(q, &stats.cut),
+            _ => unreachable!("factors belong to the coupling that made them"),
+        }
+    }
+}
+
+impl LabelFactors {
+    /// Component `order[k]` becomes component k; those not named are left out.
+    pub(crate) fn permute(&mut self, order: &[usize]) {
+        match self {
+            Self::Logit(q) => q.permute(order),
+            Self::And(q) => q.permute(order),
+            Self::Cut(q) => q.permute(order),
+        }
+    }
+}
+
+impl LabelStats {
+    /// Component `order[k]` becomes component k; those not named are left out.
+    pub(crate) fn permute(&mut self, order: &[usize]) {
+        self.logit.permute(order);
+        self.and.permute(order);
+        self.cut.permute(order);
+    }
+}

@@ -1,0 +1,244 @@
+//! The variational posterior of sticks, components and labels, and what rows say of it.
+//!
+//! A visit finds the responsibilities r_i of each row (the local step) and sums; the global step finds q from sums alone. After both,
+//! the bound on the log evidence follows from sums too. The book's chapter on `labels` has the derivation.
+
+use serde::{Deserialize, Serialize};
+
+use super::inputs::{InputScratch, Inputs};
+use super::kernel::{self, Factor, Kernel, Table};
+use super::label_part::{LabelFactors, LabelPart, LabelScratch, LabelStats, LabelView};
+use super::sticks::{Concentration, Sticks};
+use crate::data::{Block, X};
+use crate::linalg;
+use crate::run::Sum;
+use crate::special::log_sum_exp;
+use crate::{Result, merge_fields};
+
+/// What is known before the rows: inputs, kernel, labels, concentration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mixture {
+    pub(crate) inputs: Inputs,
+    pub(crate) kernel: Kernel,
+    pub(crate) labels: LabelPart,
+    pub(crate) concentration: Concentration,
+}
+
+/// q of everything that all rows share. Components are in order of falling weight.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Factors {
+    pub(crate) sticks: Sticks,
+    pub(crate) components: Vec<Factor>,
+    pub(crate) labels: LabelFactors,
+    /// Expected number of rows of each component.
+    pub(crate) counts: Vec<f64>,
+    /// Expected number of its rows that have each label, and of those that know it (K×C).
+    pub(crate) present: Vec<f64>,
+    pub(crate) known: Vec<f64>,
+}
+
+/// What rows need of q.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct View {
+    /// E ln π_k.
+    ln_weights: Vec<f64>,
+    table: Table,
+    labels: LabelView,
+}
+
+/// What rows report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sums {
+    /// Σ_i r_ik.
+    pub(crate) counts: Sum<Vec<f64>>,
+    /// −Σ_ik r_ik ln r_ik.
+    pub(crate) entropy: Sum<f64>,
+    /// Statistics of the kernel, component after component.
+    pub(crate) kernel: Sum<Vec<f64>>,
+    /// Coefficients of counts.
+    pub(crate) coefficients: Sum<f64>,
+    /// Σ_i ln Σ_k exp l_ik: the rows' part of the bound after the local step, coefficients included.
+    pub(crate) value: Sum<f64>,
+    pub(crate) labels: LabelStats,
+    /// Σ_i r_ik of the rows that have each label, and of those that know it (K×C).
+    pub(crate) present: Sum<Vec<f64>>,
+    pub(crate) known: Sum<Vec<f64>>,
+}
+merge_fields!(Sums, counts, entropy, kernel, coefficients, value, labels, present, known);
+
+/// Buffers, reused from block to block.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) inputs: InputScratch,
+    kernel: kernel::Scratch,
+    labels: LabelScratch,
+    r: Vec<f64>,
+    other: Buffers,
+}
+
+/// Buffers of sums that every coupling has.
+#[derive(Default)]
+struct Buffers {
+    coefficients: Vec<f64>,
+    present: Vec<f64>,
+    known: Vec<f64>,
+}
+
+impl Mixture {
+    /// Before the first update.
+    pub(crate) fn start(&self, components: usize) -> Factors {
+        Factors {
+            sticks: Sticks::start(self.concentration, components),
+            components: vec![self.kernel.prior(); components],
+            labels: self.labels.start(components),
+            counts: vec![0.0; components],
+            present: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+
+    /// What rows need.
+    pub(crate) fn view(&self, q: &Factors) -> View {
+        View { ln_weights: q.sticks.ln_weights(), table: self.kernel.expected(&q.components), labels: self.labels.view(&q.labels) }
+    }
+
+    /// The local step and its sums.
+    pub(crate) fn visit(&self, view: &View, block: &Block<'_>, scratch: &mut Scratch) -> Sums {
+        let k = view.ln_weights.len();
+        let Scratch { inputs, kernel, labels, r, other } = scratch;
+        self.inputs.with(block.x, inputs, |x, panel| {
+            r.clear();
+            (0..x.rows()).for_each(|_| r.extend_from_slice(&view.ln_weights));
+            view.table.evaluate(x, r, kernel);
+            self.labels.terms(&view.labels, panel, block.y.labels(), r, labels);
+            let (mut value, mut entropy) = (0.0, 0.0);
+            for l in r.chunks_exact_mut(k) {
+                let all = log_sum_exp(l);
+                value += all;
+                for l in l {
+                    let share = (*l - all).exp();
+                    // 0 ln 0 = 0
+                    entropy -= if share > 0.0 { share * (*l - all) } else { 0.0 };
+                    *l = share;
+                }
+            }
+            let mut sums = Sums { entropy: Sum(entropy), value: Sum(value), ..Sums::default() };
+            self.add(x, block.y.labels(), r, k, &mut sums, kernel, other);
+            sums.value.0 += sums.coefficients.0;
+            self.labels.add(&view.labels, panel, block.y.labels(), r, &mut sums.labels, labels);
+            sums
+        })
+    }
+
+    /// Sums of rows whose responsibilities are given by `f(rows as the kernel sees them, r)`.
+    pub(crate) fn visit_with(
+        &self,
+        labels: &LabelView,
+        components: usize,
+        block: &Block<'_>,
+        scratch: &mut Scratch,
+        f: impl FnOnce(X<'_>, &mut [f64]),
+    ) -> Sums {
+        let Scratch { inputs, kernel, labels: label_scratch, r, other } = scratch;
+        self.inputs.with(block.x, inputs, |x, panel| {
+            r.clear();
+            r.resize(x.rows() * components, 0.0);
+            f(x, r);
+            let entropy = r.iter().filter(|r| **r > 0.0).map(|r| -r * r.ln()).sum();
+            let mut sums = Sums { entropy: Sum(entropy), ..Sums::default() };
+            self.add(x, block.y.labels(), r, components, &mut sums, kernel, other);
+            self.labels.add(labels, panel, block.y.labels(), r, &mut sums.labels, label_scratch);
+            sums
+        })
+    }
+
+    fn add(&self, x: X<'_>, y: &[i8], r: &[f64], k: usize, sums: &mut Sums, scratch: &mut kernel::Scratch, other: &mut Buffers) {
+        let mut counts = vec![0.0; k];
+        for r in r.chunks_exact(k) {
+            counts.iter_mut().zip(r).for_each(|(n, r)| *n += r);
+        }
+        sums.counts = Sum(counts);
+        sums.kernel = Sum(vec![0.0; k * self.kernel.size()]);
+        self.kernel.add(x, r, k, &mut sums.kernel.0, scratch);
+        let Buffers { coefficients, present, known } = other;
+        coefficients.clear();
+        coefficients.resize(x.rows(), 0.0);
+        self.kernel.ln_coefficient(x, coefficients);
+        sums.coefficients = Sum(coefficients.iter().sum());
+        let labels = y.len() / x.rows().max(1);
+        for (buffer, sum, is) in [(present, &mut sums.present, (|y| y == 1) as fn(i8) -> bool), (known, &mut sums.known, |y| y >= 0)] {
+            buffer.clear();
+            buffer.extend(y.iter().map(|y| f64::from(u8::from(is(*y)))));
+            sum.0 = vec![0.0; k * labels];
+            linalg::t_mul(r, buffer, &mut sum.0, x.rows(), k, labels, false);
+        }
+    }
+
+    /// The global step: components are put in order of falling weight, then every factor is found from the sums.
+    pub(crate) fn update(&self, q: &mut Factors, sums: &mut Sums) -> Result<()> {
+        let order = sums.falling();
+        sums.permute(&order, self.kernel.size());
+        q.labels.permute(&order);
+        q.sticks.update(&sums.counts.0);
+        q.components = self.kernel.posteriors(&sums.kernel.0, order.len())?;
+        q.counts.clone_from(&sums.counts.0);
+        q.present.clone_from(&sums.present.0);
+        q.known.clone_from(&sums.known.0);
+        self.labels.update(&mut q.labels, &sums.labels)
+    }
+
+    /// Divergence of q from the priors.
+    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
+        q.sticks.divergence() + q.components.iter().map(|f| self.kernel.divergence(f)).sum::<f64>() + self.labels.divergence(&q.labels)
+    }
+
+    /// The bound from sums, for the responsibilities behind them and any q.
+    pub(crate) fn bound(&self, q: &Factors, sums: &Sums) -> f64 {
+        let weights: f64 = q.sticks.ln_weights().iter().zip(&sums.counts.0).map(|(l, n)| l * n).sum();
+        weights + self.kernel.value(&q.components, &sums.kernel.0) + sums.coefficients.0 + self.labels.value(&q.labels, &sums.labels)
+            + sums.entropy.0
+            - self.divergence(q)
+    }
+}
+
+impl Sums {
+    /// Components in order of falling counts; of equal ones the first stays first.
+    fn falling(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.counts.0.len()).collect();
+        order.sort_by(|&a, &b| self.counts.0[b].total_cmp(&self.counts.0[a]));
+        order
+    }
+
+    /// Component `order[k]` becomes component k; those not named are left out.
+    pub(crate) fn permute(&mut self, order: &[usize], size: usize) {
+        let components = self.counts.0.len();
+        self.counts.0 = order.iter().map(|&k| self.counts.0[k]).collect();
+        self.kernel.0 = order.iter().flat_map(|&k| self.kernel.0[k * size..(k + 1) * size].to_vec()).collect();
+        for table in [&mut self.present.0, &mut self.known.0] {
+            let labels = table.len() / components.max(1);
+            *table = order.iter().flat_map(|&k| table[k * labels..(k + 1) * labels].to_vec()).collect();
+        }
+        self.labels.permute(order);
+    }
+}
+
+impl Factors {
+    /// Number of components.
+    pub(crate) fn components(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// The same with only the first so many components.
+    pub(crate) fn truncated(&self, components: usize) -> Self {
+        let mut q = self.clone();
+        q.sticks.first.truncate(components);
+        q.sticks.second.truncate(components);
+        q.components.truncate(components);
+        let labels = q.known.len() / q.counts.len().max(1);
+        q.counts.truncate(components);
+        q.present.truncate(components * labels);
+        q.known.truncate(components * labels);
+        q.labels.permute(&(0..components).collect::<Vec<_>>());
+        q
+    }
+}

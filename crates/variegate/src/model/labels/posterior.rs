@@ -1,0 +1,173 @@
+//! What a variational fit says of new rows, and of itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::mixture::{Factors, Mixture};
+use super::schema::Schema;
+use super::settings::{Coupling, PatternKind, Settings};
+use super::stage::{Room, Stage};
+use super::vb::{Standing, State};
+use super::{NAME, report};
+use crate::answer::{
+    Answers, HiddenComponents, LabelPrediction, LabelRule, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictLabels, Responsibilities,
+    SeenSets, SubsetRule, Summary, check_prediction_rows, for_panels_parallel, known_labels,
+};
+use crate::data::{Dataset, Target};
+use crate::run::state;
+use crate::{Error, Result};
+
+const SAVED: state::Kind = state::Kind::new("labels posterior", &["0.1"]);
+const RULES: &[&str] = &["hamming", "micro-f1", "cardinality", "subset"];
+/// Patterns that are shares of labels give no probability of a set.
+const RULES_OF_SHARES: &[&str] = &["hamming", "micro-f1", "cardinality"];
+
+/// The variational posterior of a fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabelsPosterior {
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) mixture: Mixture,
+    pub(super) q: Factors,
+    pub(super) bound: f64,
+    /// Bounds that the starts reached.
+    pub(super) bounds: Vec<f64>,
+    pub(super) sweeps: u64,
+    pub(super) standing: Standing,
+    seen: SeenSets,
+}
+
+impl LabelsPosterior {
+    /// The best of several ascents.
+    pub(super) fn best(schema: &Schema, settings: &Settings, states: Vec<State>) -> Result<Self> {
+        let bounds: Vec<f64> = states.iter().map(|s| s.bound).collect();
+        let best = states.into_iter().reduce(|best, next| if next.bound > best.bound { next } else { best });
+        let Some(State { q, bound, sweeps, standing, seen, .. }) = best else {
+            return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
+        };
+        let mixture = schema.mixture(settings)?;
+        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture, q, bound, bounds, sweeps, standing, seen })
+    }
+
+    pub(super) fn load(saved: &[u8]) -> Result<Self> {
+        Ok(state::unseal(SAVED, saved)?)
+    }
+
+    /// Lower bound on the log evidence.
+    pub fn elbo(&self) -> f64 {
+        self.bound
+    }
+
+    fn stage(&self) -> Stage<'_> {
+        Stage::new(&self.mixture, &self.q, self.settings.combine, self.schema.label_rates())
+    }
+
+    /// Calls `f(first row, rows, what was found)` for every panel of rows and gives back its answers in order.
+    fn for_rows<T: Send>(&self, data: &Dataset<'_>, known: &[i8], f: impl Fn(usize, &Room) -> T + Sync) -> Result<Vec<T>> {
+        check_prediction_rows(data, self.schema.width, &self.schema.columns)?;
+        let (stage, labels) = (self.stage(), self.schema.labels.len());
+        let states = (0..data.rows().div_ceil(PREDICT_PANEL)).map(|_| None).collect();
+        let found = for_panels_parallel(data.x.view(), states, |_: Option<T>, first, count, x| {
+            let mut of_panel = Vec::new();
+            if !known.is_empty() {
+                of_panel.extend_from_slice(&known[first * labels..(first + count) * labels]);
+                of_panel.resize(x.rows() * labels, -1);
+            }
+            let mut room = Room::default();
+            stage.rows(x, &of_panel, &mut room);
+            Some(f(count, &room))
+        });
+        Ok(found.into_iter().flatten().collect())
+    }
+}
+
+impl Posterior for LabelsPosterior {
+    fn origin(&self) -> Origin<'_> {
+        Origin { family: NAME, columns: &self.schema.columns, width: self.schema.width, sources: &[] }
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        Answers { label_sets: Some(self), components: Some(self), ..Answers::default() }
+    }
+
+    fn summary(&self) -> Summary {
+        report::summary(self)
+    }
+
+    fn arrays(&self) -> Vec<NamedArray> {
+        report::arrays(self)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        Ok(state::seal(SAVED, self)?)
+    }
+}
+
+impl PredictLabels for LabelsPosterior {
+    fn labels(&self) -> &[String] {
+        &self.schema.labels
+    }
+
+    fn rules(&self) -> &'static [&'static str] {
+        if self.shares() { RULES_OF_SHARES } else { RULES }
+    }
+
+    fn predict(&self, data: &Dataset<'_>, how: &LabelRule<'_>) -> Result<LabelPrediction> {
+        let rule = how.word(self.rules())?;
+        let labels = self.schema.labels.len();
+        let known = if how.given { known_labels(data, &self.schema.labels)? } else { Vec::new() };
+        if how.given && self.shares() {
+            return Err(Error::Unfit("known labels of new rows say nothing to `label_patterns` multinomial: leave them out".into()));
+        }
+        let components = self.q.components() + 1;
+        let parts = self.for_rows(data, &known, |count, room| {
+            let mut part = LabelPrediction {
+                probability: room.probability[..count * labels].to_vec(),
+                score: room.score[..count * labels].to_vec(),
+                chosen: vec![false; count * labels],
+                novelty: room.shares.chunks_exact(components).take(count).map(|s| s[components - 1]).collect(),
+            };
+            if rule == "subset" {
+                let mut subset = SubsetRule::default();
+                let rows = room.shares.chunks_exact(components).zip(room.within.chunks_exact(components * labels));
+                for ((shares, within), chosen) in rows.zip(part.chosen.chunks_exact_mut(labels)) {
+                    subset.choose(shares, within, &self.seen, chosen);
+                }
+            }
+            part
+        })?;
+        let mut all = LabelPrediction::default();
+        for part in parts {
+            all.probability.extend(part.probability);
+            all.score.extend(part.score);
+            all.chosen.extend(part.chosen);
+            all.novelty.extend(part.novelty);
+        }
+        all.decide(rule, labels);
+        if how.nonempty {
+            all.fill_empty(labels);
+        }
+        Ok(all)
+    }
+}
+
+impl LabelsPosterior {
+    /// Whether patterns are shares of labels and no probabilities.
+    fn shares(&self) -> bool {
+        self.settings.coupling == Coupling::Cut && self.settings.label_patterns == PatternKind::Multinomial
+    }
+
+    /// Names of the components, that of rows like none of the known ones last.
+    pub(super) fn component_names(&self) -> Vec<String> {
+        (1..=self.q.components()).map(|k| format!("component {k}")).chain(std::iter::once("unknown".to_string())).collect()
+    }
+}
+
+impl HiddenComponents for LabelsPosterior {
+    fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
+        let told = matches!(data.target, Target::Labels(_)) && !self.shares();
+        let known = if told { known_labels(data, &self.schema.labels)? } else { Vec::new() };
+        let components = self.q.components() + 1;
+        let parts = self.for_rows(data, &known, |count, room| room.shares[..count * components].to_vec())?;
+        Ok(Responsibilities { names: self.component_names(), share: parts.concat() })
+    }
+}

@@ -1,0 +1,146 @@
+//! What a fit says of itself: components with their labels, labels with their weights, and how the ascent ended.
+
+use super::label_part::LabelFactors;
+use super::posterior::LabelsPosterior;
+use super::settings::Coupling;
+use super::vb::Standing;
+use crate::answer::{ColumnKind, Dim, Fact, NamedArray, Summary, SummaryTable};
+use crate::special::sigmoid;
+
+/// A component with fewer rows is not shown.
+const SHOWN_ROWS: f64 = 0.5;
+/// Labels of a component that are named.
+const NAMED_LABELS: usize = 5;
+/// A label must be this common in a component to be named there.
+const NAMED_RATE: f64 = 0.05;
+
+/// Rate of each label among the rows of each component that know it (K×C); NaN where none does.
+fn label_rates(p: &LabelsPosterior) -> Vec<f64> {
+    p.q.present.iter().zip(&p.q.known).map(|(a, n)| if *n > 0.0 { a / n } else { f64::NAN }).collect()
+}
+
+pub(super) fn summary(p: &LabelsPosterior) -> Summary {
+    let (schema, q) = (&p.schema, &p.q);
+    let labels = schema.labels.len();
+    let shown = q.counts.iter().filter(|n| **n >= SHOWN_ROWS).count();
+    let known: u64 = schema.counts.present.iter().chain(&schema.counts.absent).sum();
+    let entries = (schema.rows * labels as u64).max(1);
+    let mut facts = vec![
+        Fact::count("rows", schema.rows as usize),
+        Fact::count("columns", schema.width),
+        Fact::count("labels", labels).remark(format!("{:.1} % of the entries known", 100.0 * known as f64 / entries as f64)),
+        Fact::text("features", schema.kernel.word()),
+        Fact::count("components", shown),
+        Fact::number("concentration", q.sticks.mean_alpha()),
+        Fact::number("bound on the log evidence", p.bound).remark(format!("best of {}, {} sweeps", p.bounds.len(), p.sweeps)),
+    ];
+    if p.settings.coupling == Coupling::Cut {
+        facts[6].remark += "; components and classifiers are fitted apart, so this is the sum of two bounds";
+    }
+    let rates = label_rates(p);
+    let weights = q.sticks.ln_mean_weights();
+    let columns = [("weight", ColumnKind::Share), ("rows", ColumnKind::Number)];
+    let named = schema.labels.iter().map(|l| (l.as_str(), ColumnKind::Share));
+    let mut components = SummaryTable::new("components", columns.into_iter().chain(named));
+    for k in 0..shown {
+        let of_labels = &rates[k * labels..(k + 1) * labels];
+        let mut order: Vec<usize> = (0..labels).filter(|c| of_labels[*c] >= NAMED_RATE).collect();
+        order.sort_by(|a, b| of_labels[*b].total_cmp(&of_labels[*a]));
+        let words: Vec<String> =
+            order.iter().take(NAMED_LABELS).map(|&c| format!("{} {:.0} %", schema.labels[c], 100.0 * of_labels[c])).collect();
+        let name = format!("component {}", k + 1);
+        facts.push(Fact::text(&name, if words.is_empty() { "no label".to_string() } else { words.join(", ") }));
+        components.rows.push((name, [weights[k].exp(), q.counts[k]].into_iter().chain(of_labels.iter().copied()).collect()));
+    }
+    let mut notes = Vec::new();
+    match p.standing {
+        Standing::Converged => notes.push("the bound has stopped rising".to_string()),
+        Standing::Rising => notes.push("the ascent is not done: resume the run".to_string()),
+        Standing::OutOfSweeps => notes.push("the bound was still rising after the last sweep: raise `max_iter`".to_string()),
+    }
+    let mut warnings = Vec::new();
+    if p.mixture.kernel.power() != 1.0 {
+        warnings.push(format!(
+            "the likelihood of features has the power {:.3}: this is a generalised posterior, and its bound is comparable with others of that power alone",
+            p.mixture.kernel.power()
+        ));
+    }
+    Summary { facts, tables: vec![components, label_table(p)], converged: p.standing == Standing::Converged, warnings, notes }
+}
+
+/// How common each label is, how much rows and components say of it.
+fn label_table(p: &LabelsPosterior) -> SummaryTable {
+    let columns = [("present", ColumnKind::Count), ("absent", ColumnKind::Count), ("size of weights", ColumnKind::Number)];
+    let patterns = matches!(p.q.labels, LabelFactors::Logit(_));
+    let more = patterns.then_some(("size of patterns", ColumnKind::Number));
+    let mut table = SummaryTable::new("labels", columns.into_iter().chain(more));
+    for (c, name) in p.schema.labels.iter().enumerate() {
+        let mut row = vec![p.schema.counts.present[c] as f64, p.schema.counts.absent[c] as f64];
+        let of = |tau: f64| tau.sqrt().recip();
+        match &p.q.labels {
+            LabelFactors::Logit(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
+            LabelFactors::And(q) => row.push(of(q.weights.weight_precision[c].mean())),
+            LabelFactors::Cut(q) => row.push(of(q.weights.weight_precision[c].mean())),
+        }
+        table.rows.push((name.clone(), row));
+    }
+    table
+}
+
+pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
+    let (schema, q) = (&p.schema, &p.q);
+    let (labels, components) = (schema.labels.len(), q.components());
+    let component = || Dim::counted("component", components);
+    let label = || Dim::named("label", schema.labels.iter().cloned());
+    let means: Vec<f64> = q.components.iter().flat_map(|f| raw_means(p, f)).collect();
+    let weights = match &q.labels {
+        LabelFactors::Logit(q) => q,
+        LabelFactors::And(q) => &q.weights,
+        LabelFactors::Cut(q) => &q.weights,
+    };
+    let (dim, width) = (p.mixture.inputs.classifier.dim(), weights.mean.len() / labels.max(1));
+    let mut coefficients = vec![0.0; labels * schema.width];
+    let mut deviations = vec![0.0; labels * schema.width];
+    let mut bias = vec![0.0; labels];
+    for c in 0..labels {
+        let mean = &weights.mean[c * width..(c + 1) * width];
+        let covariance = &weights.covariance[c * width * (width + 1) / 2..];
+        for (at, &j) in p.mixture.inputs.classifier.kept.iter().enumerate() {
+            coefficients[c * schema.width + j as usize] = mean[at];
+            deviations[c * schema.width + j as usize] = covariance[at * (at + 3) / 2].sqrt();
+        }
+        bias[c] = mean[dim - 1];
+    }
+    let patterns: Vec<f64> = match &q.labels {
+        // log-odds beside the bias, as probabilities of a row of average inputs
+        LabelFactors::Logit(l) => {
+            (0..components * labels).map(|at| sigmoid(bias[at % labels] + l.mean[(at % labels) * width + dim + at / labels])).collect()
+        }
+        LabelFactors::And(l) => {
+            let at = |at: usize| (at % labels) * components + at / labels;
+            (0..components * labels).map(|i| l.present[at(i)] / (l.present[at(i)] + l.absent[at(i)])).collect()
+        }
+        LabelFactors::Cut(_) => label_rates(p),
+    };
+    vec![
+        NamedArray::new("weights", vec![component()], q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect()),
+        NamedArray::new("component_rows", vec![component()], q.counts.clone()),
+        NamedArray::new("component_means", vec![component(), Dim::columns(&schema.columns, schema.width)], means),
+        NamedArray::new("label_rates", vec![component(), label()], label_rates(p)),
+        NamedArray::new("label_patterns", vec![component(), label()], patterns),
+        NamedArray::new("coefficients", vec![label(), Dim::columns(&schema.columns, schema.width)], coefficients),
+        NamedArray::new("coefficient_deviations", vec![label(), Dim::columns(&schema.columns, schema.width)], deviations),
+        NamedArray::new("bias", vec![label()], bias),
+        NamedArray::scalar("concentration", q.sticks.mean_alpha()),
+        NamedArray::scalar("bound", p.bound),
+    ]
+}
+
+/// Expected row of a component, in units of the data.
+fn raw_means(p: &LabelsPosterior, factor: &super::kernel::Factor) -> Vec<f64> {
+    let mut mean = p.mixture.kernel.mean(factor);
+    if let Some(design) = &p.mixture.inputs.kernel {
+        mean.iter_mut().zip(&design.mean).zip(&design.scale).for_each(|((m, shift), scale)| *m = *m * scale + shift);
+    }
+    mean
+}

@@ -1,0 +1,261 @@
+//! The data as results depend on them: columns, labels, and how rows become inputs.
+
+use serde::{Deserialize, Serialize};
+
+use super::and::And;
+use super::bound::Bound;
+use super::cut::Cut;
+use super::gamma_factor::{GammaFactor, Precision};
+use super::inputs::Inputs;
+use super::kernel::{Bernoulli, Diagonal, Full, Kernel, Multinomial};
+use super::label_part::LabelPart;
+use super::logit::{Form, Logit};
+use super::mixture::Mixture;
+use super::patterns::Patterns;
+use super::settings::{BoundKind, Coupling, KernelKind, PatternKind, RowScaling, Settings};
+use super::sticks::Concentration;
+use crate::data::survey::preview;
+use crate::data::{Design, LabelCounts, Scaling, Survey};
+use crate::{Error, Result};
+
+/// Sparse rows of more columns are not made dense for a Gaussian kernel.
+const MOST_DENSE: usize = 5_000;
+/// Coefficients of a label beyond which matrices of all of them are too large for the tight bound.
+const MOST_COEFFICIENTS: usize = 2_000;
+/// Standard deviations of columns that differ by more than this should be brought nearer.
+const MOST_APART: f64 = 1e4;
+
+/// What results depend on beside the fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Schema {
+    pub(super) columns: Vec<String>,
+    pub(super) width: usize,
+    pub(super) labels: Vec<String>,
+    pub(super) counts: LabelCounts,
+    pub(super) rows: u64,
+    /// Mean of each column.
+    pub(super) means: Vec<f64>,
+    pub(super) kernel: KernelKind,
+    inputs: Inputs,
+    /// The bound that was chosen.
+    bound: Bound,
+}
+
+impl Schema {
+    /// What results depend on, and what a user should know of the data.
+    pub(super) fn of(survey: &Survey, s: &Settings) -> Result<(Self, Vec<String>)> {
+        let header = survey.header();
+        if header.weighted {
+            return Err(Error::Unfit("labels takes no row weights: leave them out, or repeat rows".into()));
+        }
+        let counts = survey.labels().clone();
+        if counts.unknown == survey.rows() {
+            return Err(Error::Unfit("no row has a known label: there is nothing to learn labels from".into()));
+        }
+        let mut warnings = label_warnings(header.labels(), &counts);
+        let kernel = kernel_of(survey, s.features, &mut warnings)?;
+        let (inputs, more) = inputs_of(survey, s, kernel);
+        warnings.extend(more);
+        if s.coupling == Coupling::Cut && s.label_patterns == PatternKind::Multinomial && counts.partly_known > 0 {
+            return Err(Error::Unfit(format!(
+                "{} rows have some labels that are known and some that are not, which `label_patterns` multinomial cannot use: set it to bernoulli",
+                counts.partly_known
+            )));
+        }
+        let schema = Self {
+            columns: header.columns.clone(),
+            width: header.width,
+            labels: header.labels().to_vec(),
+            counts,
+            rows: survey.rows(),
+            means: survey.columns().iter().map(|c| c.mean()).collect(),
+            kernel,
+            bound: bound_of(s, inputs.classifier.dim(), header.labels().len()),
+            inputs,
+        };
+        schema.mixture(s)?;
+        Ok((schema, warnings))
+    }
+
+    /// That of data which are to be drawn: rows are inputs as they are, and labels as common as not.
+    pub(super) fn drawn(width: usize, labels: Vec<String>, kernel: KernelKind) -> Self {
+        let gaussian = matches!(kernel, KernelKind::GaussianDiag | KernelKind::GaussianFull);
+        let inputs = Inputs {
+            kernel: gaussian.then(|| Design::identity(width, false)),
+            classifier: Design::identity(width, true),
+            unit_rows: false,
+        };
+        let none = vec![0; labels.len()];
+        let counts = LabelCounts { present: none.clone(), absent: none, ..LabelCounts::default() };
+        let (columns, means) = (Vec::new(), vec![0.5; width]);
+        Self { columns, width, labels, counts, rows: 0, means, kernel, inputs, bound: Bound::JaakkolaJordan }
+    }
+
+    /// The model of these data.
+    pub(super) fn mixture(&self, s: &Settings) -> Result<Mixture> {
+        let concentration = match s.concentration {
+            Some(alpha) => Concentration::Fixed(alpha),
+            None => Concentration::Random(GammaFactor { shape: s.concentration_shape, rate: s.concentration_rate }),
+        };
+        Ok(Mixture { inputs: self.inputs.clone(), kernel: self.kernel(s)?, labels: self.label_part(s), concentration })
+    }
+
+    fn kernel(&self, s: &Settings) -> Result<Kernel> {
+        let width = self.width;
+        let power = s.feature_power.unwrap_or_else(|| (width.max(1) as f64).sqrt().recip());
+        let zeros = vec![0.0; width];
+        Ok(match self.kernel {
+            KernelKind::Multinomial => Kernel::Multinomial(Multinomial::new(width, s.prior_count, power)),
+            KernelKind::Bernoulli => {
+                let rows = self.rows as f64;
+                let rates: Vec<f64> = self.means.iter().map(|m| Bernoulli::rate(m * rows, rows)).collect();
+                Kernel::Bernoulli(Bernoulli::new(s.rate_strength, &rates, power))
+            }
+            KernelKind::GaussianFull => {
+                let scatter = Full::identity(width);
+                Kernel::Full(Full::new(&zeros, s.mean_strength, width as f64 + 2.0, &scatter, &zeros, power)?)
+            }
+            KernelKind::GaussianDiag | KernelKind::Auto => {
+                let rates = vec![s.feature_rate; width];
+                Kernel::Diagonal(Diagonal::new(&zeros, s.mean_strength, s.feature_shape, &rates, &zeros, power))
+            }
+        })
+    }
+
+    fn label_part(&self, s: &Settings) -> LabelPart {
+        let learned = Precision::Learned(GammaFactor { shape: s.precision_shape, rate: s.precision_rate });
+        let weights = Logit {
+            labels: self.labels.len(),
+            dim: self.inputs.classifier.dim(),
+            intercept: true,
+            bias_precision: s.bias_precision,
+            weight_precision: learned,
+            pattern_precision: learned,
+            bound: self.bound,
+            form: Form::Full,
+        };
+        match s.coupling {
+            Coupling::Logit => LabelPart::Logit(weights),
+            Coupling::And => LabelPart::And(And { weights, pattern_prior: (s.pattern_yes, s.pattern_no) }),
+            Coupling::Cut => LabelPart::Cut(Cut { patterns: self.patterns(s), weights }),
+        }
+    }
+
+    fn patterns(&self, s: &Settings) -> Patterns {
+        match s.label_patterns {
+            PatternKind::Multinomial => Patterns::multinomial(self.labels.len(), s.label_count),
+            PatternKind::Bernoulli => Patterns::bernoulli(s.label_strength, &self.label_rates()),
+        }
+    }
+
+    /// Share of the rows that have each label, of those that know it, with one more row of each kind.
+    pub(super) fn label_rates(&self) -> Vec<f64> {
+        let counts = self.counts.present.iter().zip(&self.counts.absent);
+        counts.map(|(&present, &absent)| Bernoulli::rate(present as f64, (present + absent) as f64)).collect()
+    }
+}
+
+/// Labels that say little or nothing.
+fn label_warnings(names: &[String], counts: &LabelCounts) -> Vec<String> {
+    let which = |f: &dyn Fn(u64, u64) -> bool| {
+        let pairs = counts.present.iter().zip(&counts.absent).zip(names);
+        pairs.filter(|((p, a), _)| f(**p, **a)).map(|(_, name)| name.clone()).collect::<Vec<_>>()
+    };
+    let kinds: [(&dyn Fn(u64, u64) -> bool, &str); 3] = [
+        (&|p, a| p == 0 && a == 0, "are known of no row"),
+        (&|p, a| p == 0 && a > 0, "are present in no row"),
+        (&|p, a| p > 0 && a == 0, "are present in every row that knows them"),
+    ];
+    let say = |(f, words): (&dyn Fn(u64, u64) -> bool, &str)| {
+        let found = which(f);
+        (!found.is_empty()).then(|| format!("{} label(s) {words}, so that their prior decides: {}", found.len(), preview(&found)))
+    };
+    kinds.into_iter().filter_map(say).collect()
+}
+
+/// The kernel asked for, if the data admit it; by default that of the data.
+fn kernel_of(survey: &Survey, asked: KernelKind, warnings: &mut Vec<String>) -> Result<KernelKind> {
+    let header = survey.header();
+    let outside = |low: f64, high: f64| {
+        let of = |(j, c): (usize, &crate::data::survey::Spread)| {
+            let (least, most) = c.range()?;
+            let value = if least < low { least } else { most };
+            (least < low || most > high).then(|| (header.column_name(j), value))
+        };
+        survey.columns().iter().enumerate().find_map(of)
+    };
+    let (negative, not_binary) = (outside(0.0, f64::INFINITY), outside(0.0, 1.0));
+    let fractions = survey.fractions();
+    match asked {
+        KernelKind::Auto if not_binary.is_none() && !fractions => return Ok(KernelKind::Bernoulli),
+        KernelKind::Auto if negative.is_none() && (!fractions || header.sparse) => {}
+        KernelKind::Auto => return Ok(KernelKind::GaussianDiag),
+        KernelKind::Multinomial => {
+            if let Some((name, value)) = negative {
+                let what = format!("column `{name}` has {value}, and `features` multinomial takes no negative numbers");
+                return Err(Error::Unfit(format!("{what}: set it to gaussian-diag")));
+            }
+        }
+        KernelKind::Bernoulli => {
+            if let Some((name, value)) = not_binary {
+                let what = format!("column `{name}` has {value}, and `features` bernoulli takes zeros and ones");
+                return Err(Error::Unfit(format!("{what}: set it to multinomial for counts, or to gaussian-diag")));
+            }
+            if fractions {
+                let what = "some features are neither 0 nor 1, and `features` bernoulli takes nothing else";
+                return Err(Error::Unfit(format!("{what}: set it to multinomial for counts, or to gaussian-diag")));
+            }
+            return Ok(asked);
+        }
+        KernelKind::GaussianDiag | KernelKind::GaussianFull => {
+            if header.sparse && header.width > MOST_DENSE {
+                return Err(Error::Unfit(format!(
+                    "`features` {} fills in sparse rows, and {} columns are too many for that: set it to multinomial or bernoulli",
+                    asked.word(),
+                    header.width
+                )));
+            }
+            return Ok(asked);
+        }
+    }
+    if fractions {
+        warnings.push("features have fractions, which are taken as counts of words: set `features` to gaussian-diag if they are measured".into());
+    }
+    Ok(KernelKind::Multinomial)
+}
+
+fn inputs_of(survey: &Survey, s: &Settings, kernel: KernelKind) -> (Inputs, Vec<String>) {
+    let sparse = survey.header().sparse;
+    let unit_rows = match s.scaling {
+        RowScaling::Auto => sparse,
+        other => other == RowScaling::UnitRows,
+    };
+    let standardize = !unit_rows && s.scaling != RowScaling::None;
+    let scaling = Scaling { center: standardize && !sparse, scale: standardize, intercept: true, drop_constant: true };
+    let (classifier, dropped) = Design::of_columns(survey.columns(), scaling);
+    let mut warnings = survey.column_warnings(&dropped, true);
+    let deviations = || survey.columns().iter().filter_map(|c| c.deviation());
+    let (least, most) = (deviations().fold(f64::INFINITY, f64::min), deviations().fold(0.0, f64::max));
+    if s.scaling == RowScaling::None && most > MOST_APART * least {
+        warnings.push(format!(
+            "standard deviations of columns reach from {least:.3e} to {most:.3e}, and no prior suits them all: set `scaling` to standardize"
+        ));
+    }
+    let gaussian = matches!(kernel, KernelKind::GaussianDiag | KernelKind::GaussianFull);
+    let standardised = Scaling { center: true, scale: true, intercept: false, drop_constant: false };
+    let kernel = gaussian.then(|| Design::of_columns(survey.columns(), standardised).0);
+    (Inputs { kernel, classifier, unit_rows }, warnings)
+}
+
+/// The tight bound where the matrices of all labels are not too large.
+fn bound_of(s: &Settings, dim: usize, labels: usize) -> Bound {
+    let coefficients = dim + s.components as usize;
+    let bytes = 16.0 * labels as f64 * (coefficients as f64).powi(2);
+    match s.bound {
+        BoundKind::JaakkolaJordan => Bound::JaakkolaJordan,
+        BoundKind::Bohning => Bound::Bohning,
+        BoundKind::Auto if s.coupling != Coupling::Logit => Bound::JaakkolaJordan,
+        BoundKind::Auto if coefficients <= MOST_COEFFICIENTS && bytes <= s.label_memory * 1e9 => Bound::JaakkolaJordan,
+        BoundKind::Auto => Bound::Bohning,
+    }
+}

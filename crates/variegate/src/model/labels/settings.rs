@@ -1,0 +1,171 @@
+//! Settings of the family: names, defaults, ranges, and what goes with what.
+
+use super::LabelsModel;
+use crate::model::{Declared, Meaningless, refuse_meaningless};
+use crate::{Error, Result, settings, words};
+
+words! {
+    /// How labels depend on components and on the row.
+    pub enum Coupling {
+        /// Log-odds of a label are those of the component plus a linear function of the row.
+        Logit = "logit",
+        /// A label needs both the component and a linear function of the row to say yes.
+        And = "and",
+        /// Components and linear classifiers are fitted apart and combined for new rows.
+        Cut = "cut",
+    }
+}
+
+words! {
+    /// What rows are distributed as within a component.
+    pub enum KernelKind {
+        /// By the data: zeros and ones, counts, or other numbers.
+        Auto = "auto",
+        /// Counts of words.
+        Multinomial = "multinomial",
+        /// Zeros and ones.
+        Bernoulli = "bernoulli",
+        /// Real numbers, columns independent.
+        GaussianDiag = "gaussian-diag",
+        /// Real numbers with any covariance.
+        GaussianFull = "gaussian-full",
+    }
+}
+
+words! {
+    /// What labels are distributed as within a component where they are fitted apart from the classifiers.
+    pub enum PatternKind {
+        /// Each label is present or absent.
+        Bernoulli = "bernoulli",
+        /// Labels are drawn with replacement, as published.
+        Multinomial = "multinomial",
+    }
+}
+
+words! {
+    /// How components and classifiers are combined where they were fitted apart.
+    pub enum CombineKind {
+        /// Log-odds add.
+        LogOdds = "logodds",
+        /// Probabilities multiply, as published.
+        Product = "product",
+        /// The mean of the two probabilities.
+        Mean = "mean",
+    }
+}
+
+words! {
+    /// Bound of the logistic function.
+    pub enum BoundKind {
+        /// By size: the tight one where its matrices fit.
+        Auto = "auto",
+        /// Jaakkola and Jordan: a curvature for each row.
+        JaakkolaJordan = "jj",
+        /// One curvature for all rows: looser, and much less work for many columns and labels.
+        Bohning = "bohning",
+    }
+}
+
+words! {
+    /// What the classifiers see of a row.
+    pub enum RowScaling {
+        /// Standardised columns of dense rows; sparse rows of length one.
+        Auto = "auto",
+        /// Columns of mean 0 and variance 1; sparse ones are divided only.
+        Standardize = "standardize",
+        /// Rows of length one.
+        UnitRows = "unit-rows",
+        /// Rows as they are.
+        None = "none",
+    }
+}
+
+settings! {
+    /// Settings of a fit.
+    pub struct Settings {
+        /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
+        coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
+        /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
+        features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
+        /// Distribution of labels within a component (cut).
+        label_patterns: PatternKind = PatternKind::Bernoulli, in word(PatternKind::WORDS), read by Check;
+        /// How components and classifiers are combined for new rows (cut).
+        combine: CombineKind = CombineKind::LogOdds, in word(CombineKind::WORDS);
+        /// Components at the start; those that are not needed are removed.
+        components: u64 = 20, in whole(1, 10_000), read by Check;
+        /// Concentration of the weights of components; nothing learns it.
+        concentration: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
+        /// Shape of the Gamma prior of the concentration.
+        concentration_shape: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Rate of the Gamma prior of the concentration.
+        concentration_rate: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Power of the features' likelihood: less than 1 lets labels decide more; nothing takes one over the root of the columns.
+        feature_power: Option<f64> = Some(1.0), in number_or_nothing(0.0, 1.0), read by Check;
+        /// Prior count of each column in each component (multinomial).
+        prior_count: f64 = 0.1, in positive(), read by Simulate, Check;
+        /// Prior rows behind the rate of each column in each component (bernoulli).
+        rate_strength: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Prior rows behind the mean of each component (gaussian-diag, gaussian-full).
+        mean_strength: f64 = 0.1, in positive(), read by Simulate, Check;
+        /// Shape of the Gamma prior of precisions of standardised columns (gaussian-diag).
+        feature_shape: f64 = 2.0, in positive(), read by Simulate, Check;
+        /// Rate of the Gamma prior of precisions of standardised columns (gaussian-diag).
+        feature_rate: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// What classifiers see: standardised columns, rows of length one (unit-rows) or none; auto: unit-rows if sparse.
+        scaling: RowScaling = RowScaling::Auto, in word(RowScaling::WORDS);
+        /// Prior precision of the bias of each label.
+        bias_precision: f64 = 0.01, in positive(), read by Simulate, Check;
+        /// Shape of the Gamma priors of the precisions of weights and of log-odds of components.
+        precision_shape: f64 = 0.5, in positive(), read by Simulate, Check;
+        /// Rate of the Gamma priors of the precisions of weights and of log-odds of components.
+        precision_rate: f64 = 0.5, in positive(), read by Simulate, Check;
+        /// Prior rows for which a component says yes to a label (and).
+        pattern_yes: f64 = 4.0, in positive(), read by Simulate, Check;
+        /// Prior rows for which a component says no to a label (and).
+        pattern_no: f64 = 1.0, in positive(), read by Simulate, Check;
+        /// Prior rows behind the rate of each label in each component (cut, bernoulli).
+        label_strength: f64 = 1.0, in positive(), read by Check;
+        /// Prior count of each label in each component (cut, multinomial).
+        label_count: f64 = 0.01, in positive(), read by Check;
+        /// Bound of the logistic function: jj is tight, bohning is for many columns and labels; auto goes by size.
+        bound: BoundKind = BoundKind::Auto, in word(BoundKind::WORDS), read by Check;
+        /// Most memory of the matrices of all labels, in gigabytes, before auto takes bohning.
+        label_memory: f64 = 2.0, in positive();
+        /// Starts, run in parallel; the best is kept.
+        n_init: u32 = 3, in whole(1, 10_000);
+        /// The fit ends when two sweeps in a row raise the bound by a smaller share of itself.
+        tol: f64 = 1e-6, in positive();
+        /// Most sweeps of an ascent.
+        max_iter: u64 = 200, in whole(1, 100_000_000);
+    }
+}
+
+impl Settings {
+    /// The model with these settings, if they are valid and go together.
+    pub fn validate(self) -> Result<LabelsModel> {
+        self.check_ranges()?;
+        refuse_meaningless(&self, &self.meaningless())?;
+        if self.coupling == Coupling::Cut && self.label_patterns == PatternKind::Multinomial && self.combine != CombineKind::Product {
+            let allowed = "product with `label_patterns` multinomial: its patterns are shares of labels, no probabilities of each";
+            return Err(Error::setting("combine", self.combine.word(), allowed));
+        }
+        Ok(LabelsModel { settings: self })
+    }
+
+    /// Which settings others make meaningless.
+    pub(super) fn meaningless(&self) -> [Meaningless; 8] {
+        use KernelKind as K;
+        let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
+        let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
+        [
+            (!cut, &["label_patterns", "combine", "label_strength", "label_count"], "left out: it is for `coupling` cut alone"),
+            (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
+            (self.coupling == Coupling::And, &["bound"], "left out: `coupling` and has the bound jj"),
+            (!auto && self.features != K::Multinomial, &["prior_count"], "left out: it is for `features` multinomial alone"),
+            (!auto && self.features != K::Bernoulli, &["rate_strength"], "left out: it is for `features` bernoulli alone"),
+            (!auto && !gaussian, &["mean_strength"], "left out: it is for Gaussian `features` alone"),
+            (!auto && self.features != K::GaussianDiag, &["feature_shape", "feature_rate"], "left out: it is for `features` gaussian-diag alone"),
+            (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
+        ]
+    }
+}

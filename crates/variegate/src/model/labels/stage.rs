@@ -1,0 +1,191 @@
+//! What a fit says of new rows: the component that each may be from, and the labels that follow.
+
+use super::label_part::{LabelFactors, LabelPart, LabelView};
+use super::kernel::{self, Predictive, Table};
+use super::inputs::InputScratch;
+use super::mixture::{Factors, Mixture};
+use super::settings::CombineKind;
+use super::{and, cut, logit};
+use crate::data::{Panel, X};
+use crate::special::{log_sum_exp, sigmoid};
+
+/// Components with a smaller share of a row say nothing of its labels.
+const LEAST_SHARE: f64 = 1e-9;
+
+/// A fit made ready for new rows. The component after the last is that of rows which are like none of those known.
+pub(crate) struct Stage<'a> {
+    mixture: &'a Mixture,
+    /// ln E π_k, the remaining weight last; under a power E ln π_k.
+    ln_weights: Vec<f64>,
+    density: Density,
+    labels: LabelView,
+    factors: &'a LabelFactors,
+    combine: CombineKind,
+    /// Share of the rows with each label, for log-odds of patterns.
+    rates: Vec<f64>,
+}
+
+/// Density of a row in each component.
+enum Density {
+    Predictive(Predictive),
+    Expected(Table),
+}
+
+/// Buffers of a panel of rows, and what was found of them.
+#[derive(Default)]
+pub(crate) struct Room {
+    inputs: InputScratch,
+    kernel: kernel::Scratch,
+    logit: logit::Scratch,
+    and: and::Scratch,
+    cut: cut::Scratch,
+    /// Shares of components (rows × (K+1)).
+    pub(crate) shares: Vec<f64>,
+    /// Probabilities of labels in each component (rows × (K+1) × C).
+    pub(crate) within: Vec<f64>,
+    /// Probabilities by the classifiers alone (rows × C).
+    alone: Vec<f64>,
+    /// Probabilities of labels (rows × C).
+    pub(crate) probability: Vec<f64>,
+    /// What labels are ranked by (rows × C).
+    pub(crate) score: Vec<f64>,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(mixture: &'a Mixture, q: &'a Factors, combine: CombineKind, rates: Vec<f64>) -> Self {
+        let mut components = q.components.clone();
+        components.push(mixture.kernel.prior());
+        let tempered = mixture.kernel.power() != 1.0;
+        let mut ln_weights = if tempered { q.sticks.ln_weights() } else { q.sticks.ln_mean_weights() };
+        ln_weights.push(if tempered { q.sticks.ln_remaining() } else { q.sticks.ln_mean_remaining() });
+        let density = if tempered {
+            Density::Expected(mixture.kernel.expected(&components))
+        } else {
+            Density::Predictive(mixture.kernel.predictive(&components))
+        };
+        Self { mixture, ln_weights, density, labels: mixture.labels.view(&q.labels), factors: &q.labels, combine, rates }
+    }
+
+    fn labels(&self) -> usize {
+        self.rates.len()
+    }
+
+    /// Number of components, that of unknown kinds included.
+    pub(crate) fn components(&self) -> usize {
+        self.ln_weights.len()
+    }
+
+    /// Shares and labels of rows. Labels that are known of them (row-major; empty if none are) speak for components too.
+    pub(crate) fn rows(&self, x: X<'_>, known: &[i8], room: &mut Room) {
+        let (labels, components) = (self.labels(), self.components());
+        let mut inputs = std::mem::take(&mut room.inputs);
+        self.mixture.inputs.with(x, &mut inputs, |x, panel| {
+            room.shares.clear();
+            (0..x.rows()).for_each(|_| room.shares.extend_from_slice(&self.ln_weights));
+            match &self.density {
+                Density::Predictive(p) => p.evaluate(x, &mut room.shares, &mut room.kernel),
+                Density::Expected(t) => t.evaluate(x, &mut room.shares, &mut room.kernel),
+            }
+            self.within(panel, room);
+        });
+        room.inputs = inputs;
+        if !known.is_empty() {
+            let rows = room.shares.chunks_exact_mut(components).zip(room.within.chunks_exact(components * labels));
+            for ((shares, within), y) in rows.zip(known.chunks_exact(labels)) {
+                for (share, p) in shares.iter_mut().zip(within.chunks_exact(labels)) {
+                    *share += y.iter().zip(p).map(|(&y, &p)| ln_of(y, p)).sum::<f64>();
+                }
+            }
+        }
+        for shares in room.shares.chunks_exact_mut(components) {
+            let all = log_sum_exp(shares);
+            shares.iter_mut().for_each(|s| *s = (*s - all).exp());
+        }
+        self.combine(room);
+    }
+
+    /// Probabilities of labels within each component.
+    fn within(&self, panel: &mut Panel<'_>, room: &mut Room) {
+        let (labels, components, rows) = (self.labels(), self.components(), panel.rows());
+        room.within.clear();
+        room.within.resize(rows * components * labels, 0.0);
+        room.alone.clear();
+        room.alone.resize(rows * labels, 0.0);
+        match (&self.mixture.labels, &self.labels, self.factors) {
+            (LabelPart::Logit(p), LabelView::Logit(v), _) => p.probabilities(v, panel, &mut room.within, &mut room.logit),
+            (LabelPart::And(p), LabelView::And(v), _) => {
+                p.classifier_probabilities(v, panel, &mut room.alone, &mut room.and);
+                let known = components - 1;
+                for (within, alone) in room.within.chunks_exact_mut(components * labels).zip(room.alone.chunks_exact(labels)) {
+                    for (k, within) in within.chunks_exact_mut(labels).enumerate() {
+                        for c in 0..labels {
+                            let pattern = if k < known { v.patterns[c * known + k] } else { p.new_pattern() };
+                            within[c] = pattern * alone[c];
+                        }
+                    }
+                }
+            }
+            (LabelPart::Cut(p), LabelView::Cut(v), LabelFactors::Cut(q)) => {
+                p.classifier_probabilities(v, panel, &mut room.alone, &mut room.cut);
+                let mut patterns = p.patterns.probabilities(&q.patterns);
+                patterns.extend(p.patterns.prior_probabilities());
+                room.within.chunks_exact_mut(components * labels).for_each(|within| within.copy_from_slice(&patterns));
+            }
+            _ => unreachable!("a view belongs to the coupling that made it"),
+        }
+    }
+
+    /// Probabilities of labels, all components together.
+    fn combine(&self, room: &mut Room) {
+        let (labels, components) = (self.labels(), self.components());
+        let rows = room.shares.len() / components;
+        room.probability.clear();
+        room.probability.resize(rows * labels, 0.0);
+        let each = room.shares.chunks_exact(components).zip(room.within.chunks_exact(components * labels));
+        for ((shares, within), out) in each.zip(room.probability.chunks_exact_mut(labels)) {
+            for (share, p) in shares.iter().zip(within.chunks_exact(labels)).filter(|(s, _)| **s >= LEAST_SHARE) {
+                out.iter_mut().zip(p).for_each(|(o, p)| *o += share * p);
+            }
+        }
+        room.score.clear();
+        if matches!(self.mixture.labels, LabelPart::Cut(_)) {
+            for (pattern, alone) in room.probability.chunks_exact_mut(labels).zip(room.alone.chunks_exact(labels)) {
+                self.combined(pattern, alone);
+            }
+            room.score.extend_from_slice(&room.probability);
+            room.probability.iter_mut().for_each(|p| *p = p.min(1.0));
+        } else {
+            // sums of shares may pass 1 by rounding
+            room.probability.iter_mut().for_each(|p| *p = p.min(1.0));
+            room.score.extend_from_slice(&room.probability);
+        }
+    }
+
+    /// Patterns and classifiers, which were fitted apart, put together for a row: the patterns become what labels are ranked by.
+    fn combined(&self, pattern: &mut [f64], alone: &[f64]) {
+        match self.combine {
+            CombineKind::Mean => pattern.iter_mut().zip(alone).for_each(|(p, a)| *p = 0.5 * (*p + a)),
+            CombineKind::LogOdds => {
+                let logit = |p: f64| p.ln() - (-p).ln_1p();
+                for ((p, &a), &rate) in pattern.iter_mut().zip(alone).zip(&self.rates) {
+                    *p = sigmoid(logit(a) + logit(*p) - logit(rate));
+                }
+            }
+            CombineKind::Product => {
+                let all: f64 = pattern.iter().zip(alone).map(|(p, a)| *p * a).sum();
+                let expected: f64 = alone.iter().sum();
+                let times = if all > 0.0 { expected / all } else { 0.0 };
+                pattern.iter_mut().zip(alone).for_each(|(p, a)| *p *= a * times);
+            }
+        }
+    }
+}
+
+/// Log probability of a label that is present, absent or unknown.
+fn ln_of(y: i8, p: f64) -> f64 {
+    match y {
+        1 => p.max(f64::MIN_POSITIVE).ln(),
+        0 => (1.0 - p).max(f64::MIN_POSITIVE).ln(),
+        _ => 0.0,
+    }
+}
