@@ -1,0 +1,3 @@
+//! Tests of the family as a whole.
+
+mod mixture;
