@@ -288,3 +288,120 @@ impl Stats {
         self.absent.0 = permuted(&self.absent.0, width, order);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::design::PanelScratch;
+    use crate::data::{Design, X};
+    use crate::dist::testing::rng;
+    use crate::run::Merge;
+
+    const Y: [i8; 12] = [1, 0, -1, 0, 1, 1, -1, -1, -1, 0, 0, 0];
+    const R: [f64; 8] = [0.3, 0.7, 0.9, 0.1, 0.4, 0.6, 0.2, 0.8];
+
+    /// Calls f with a panel of no columns.
+    fn with_panel<T>(rows: usize, f: impl FnOnce(&mut Panel<'_>) -> T) -> T {
+        let (design, mut scratch) = (Design::identity(0, true), PanelScratch::default());
+        f(&mut design.panel(X::Dense { rows, cols: 0, values: &[] }, &mut scratch))
+    }
+
+    fn stats(patterns: &Patterns, y: &[i8], r: &[f64]) -> Stats {
+        let (mut stats, view) = (Stats::default(), patterns.view(&patterns.start(2)));
+        with_panel(y.len() / 3, |panel| patterns.add(&view, panel, y, r, &mut stats, &mut Scratch::default()));
+        stats
+    }
+
+    fn both() -> [(Patterns, Vec<i8>); 2] {
+        // whole rows unknown at most where present labels are drawn
+        let whole = vec![1, 0, 0, 0, 1, 1, -1, -1, -1, 0, 0, 0];
+        [(Patterns::bernoulli(1.5, &[0.2, 0.5, 0.6]), Y.to_vec()), (Patterns::multinomial(3, 0.4), whole)]
+    }
+
+    #[test]
+    fn unknown_labels_are_skipped() {
+        let patterns = Patterns::bernoulli(2.0, &[0.5; 3]);
+        let sums = stats(&patterns, &Y, &R);
+        let close = |got: &[f64], want: &[f64]| assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-14), "{got:?}");
+        close(&sums.present.0, &[0.3, 0.9, 0.9, 0.7, 0.1, 0.1]);
+        close(&sums.absent.0, &[0.9 + 0.2, 0.3 + 0.2, 0.2, 0.1 + 0.8, 0.7 + 0.8, 0.8]);
+        let mut q = patterns.start(2);
+        patterns.update(&mut q, &sums).unwrap();
+        close(&q.ones, &[1.3, 1.9, 1.9, 1.7, 1.1, 1.1]);
+        assert_eq!(patterns.prior_probabilities(), [0.5; 3]);
+        close(&patterns.probabilities(&q)[..1], &[1.3 / 3.4]);
+    }
+
+    /// Merged in pieces, and in another order of components.
+    #[test]
+    fn sums_of_pieces_and_permutations() {
+        for (patterns, y) in both() {
+            let whole = stats(&patterns, &y, &R);
+            let mut pieces = Stats::default();
+            pieces.merge(stats(&patterns, &y[..3], &R[..2]));
+            pieces.merge(stats(&patterns, &y[3..], &R[2..]));
+            let (mut a, mut b) = (patterns.start(2), patterns.start(2));
+            patterns.update(&mut a, &whole).unwrap();
+            patterns.update(&mut b, &pieces).unwrap();
+            assert!(a.ones.iter().zip(&b.ones).all(|(a, b)| (a - b).abs() < 1e-14));
+            assert!((patterns.value(&a, &whole) - patterns.value(&a, &pieces)).abs() < 1e-13);
+            let mut exchanged = whole.clone();
+            exchanged.permute(&[1, 0]);
+            patterns.update(&mut b, &exchanged).unwrap();
+            assert_ne!(a, b);
+            b.permute(&[1, 0]);
+            assert_eq!(a, b);
+        }
+    }
+
+    /// The update is where the bound is flat, and the bound from sums is that of the rows.
+    #[test]
+    fn an_update_is_a_maximum() {
+        for (patterns, y) in both() {
+            let sums = stats(&patterns, &y, &R);
+            let mut q = patterns.start(2);
+            patterns.update(&mut q, &sums).unwrap();
+            let mut terms = [0.0; 8];
+            with_panel(4, |panel| patterns.terms(&patterns.view(&q), panel, &y, &mut terms, &mut Scratch::default()));
+            assert!((linalg::dot(&terms, &R) - patterns.value(&q, &sums)).abs() < 1e-13);
+            let bound = |q: &Factors| patterns.value(q, &sums) - patterns.divergence(q);
+            for at in 0..6 {
+                let moved = |by: f64| {
+                    let mut q = q.clone();
+                    q.ones[at] += by;
+                    if let Some(zero) = q.zeros.get_mut(at) {
+                        *zero -= 0.3 * by;
+                    }
+                    bound(&q)
+                };
+                let (up, down) = (moved(1e-4), moved(-1e-4));
+                assert!(((up - down) / 2e-4).abs() < 1e-6 && up < bound(&q) && down < bound(&q), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn draws_have_the_expected_logarithms() {
+        for (patterns, y) in both() {
+            let mut q = patterns.start(2);
+            patterns.update(&mut q, &stats(&patterns, &y, &R)).unwrap();
+            let (mut rng, draws, mut scratch) = (rng(8), 20_000, Scratch::default());
+            let (mut sums, mut squares, mut want) = ([0.0; 8], [0.0; 8], [0.0; 8]);
+            with_panel(4, |panel| {
+                for _ in 0..draws {
+                    let mut out = [0.0; 8];
+                    patterns.terms(&patterns.view_of(&patterns.draw(&q, &mut rng).unwrap()), panel, &y, &mut out, &mut scratch);
+                    for (i, v) in out.into_iter().enumerate() {
+                        sums[i] += v / draws as f64;
+                        squares[i] += v * v / draws as f64;
+                    }
+                }
+                patterns.terms(&patterns.view(&q), panel, &y, &mut want, &mut scratch);
+            });
+            for i in 0..8 {
+                let error = ((squares[i] - sums[i] * sums[i]).max(0.0) / draws as f64).sqrt();
+                assert!((sums[i] - want[i]).abs() <= 4.5 * error + 1e-12, "{i}: {} {} ± {error}", sums[i], want[i]);
+            }
+        }
+    }
+}
