@@ -1,4 +1,5 @@
-//! Promises of the family: checks pass, fits find what data were drawn from, and odd data have an answer or a sentence.
+//! Promises of the family: oracles, checks, fits of data drawn from the model, and odd data.
 
 mod fits;
+mod mixture;
 mod odd;
