@@ -1,15 +1,19 @@
-//! A Gamma distribution as a factor of an approximate posterior: its moments and its divergence from a prior.
+//! Gamma factors of a variational posterior, and precisions that are given or learned.
 
+use rand::Rng;
+use rand_distr::Distribution;
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
+use crate::dist::Gamma;
 use crate::special::{digamma, ln_gamma};
 
-/// Gamma(shape, rate), both positive.
+/// A Gamma(shape, rate) distribution of a positive parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GammaFactor {
-    /// Its shape a.
+    /// Shape a.
     pub shape: f64,
-    /// Its rate b: the mean is a/b.
+    /// Rate b.
     pub rate: f64,
 }
 
@@ -19,21 +23,79 @@ impl GammaFactor {
         Self { shape, rate }
     }
 
-    /// E g = a/b.
+    /// E x = a/b.
     pub fn mean(&self) -> f64 {
         self.shape / self.rate
     }
 
-    /// E ln g = ψ(a) − ln b.
+    /// E ln x = ψ(a) − ln b.
     pub fn mean_ln(&self) -> f64 {
         digamma(self.shape) - self.rate.ln()
     }
 
-    /// Kullback-Leibler divergence of this factor from a prior.
-    pub fn divergence(&self, prior: &Self) -> f64 {
-        let (a, b) = (self.shape, self.rate);
-        let (a0, b0) = (prior.shape, prior.rate);
+    /// KL divergence from a prior.
+    pub fn divergence(&self, prior: GammaFactor) -> f64 {
+        let (a, b, a0, b0) = (self.shape, self.rate, prior.shape, prior.rate);
         (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b / b0).ln() + a * (b0 - b) / b
+    }
+}
+
+/// The precision of normal variables: a given number, or unknown with a Gamma prior.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Precision {
+    /// Known.
+    Fixed(f64),
+    /// Unknown, with this prior.
+    Learned(GammaFactor),
+}
+
+impl Precision {
+    /// What is believed before the data; of a known precision a factor that is never read.
+    pub fn start(&self) -> GammaFactor {
+        match *self {
+            Self::Fixed(value) => GammaFactor { shape: value, rate: 1.0 },
+            Self::Learned(prior) => prior,
+        }
+    }
+
+    /// E τ under q.
+    pub fn mean(&self, q: GammaFactor) -> f64 {
+        match *self {
+            Self::Fixed(value) => value,
+            Self::Learned(_) => q.mean(),
+        }
+    }
+
+    /// E ln τ under q.
+    pub fn mean_ln(&self, q: GammaFactor) -> f64 {
+        match *self {
+            Self::Fixed(value) => value.ln(),
+            Self::Learned(_) => q.mean_ln(),
+        }
+    }
+
+    /// q(τ) given so many normal variables and the expected sum of their squares.
+    pub fn posterior(&self, count: usize, squares: f64) -> GammaFactor {
+        match *self {
+            Self::Fixed(_) => self.start(),
+            Self::Learned(prior) => GammaFactor { shape: prior.shape + 0.5 * count as f64, rate: prior.rate + 0.5 * squares },
+        }
+    }
+
+    /// A draw from the prior.
+    pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<f64> {
+        Ok(match *self {
+            Self::Fixed(value) => value,
+            Self::Learned(prior) => Gamma::new(prior.shape, prior.rate)?.sample(rng),
+        })
+    }
+
+    /// KL divergence of q from the prior; none of a known precision.
+    pub fn divergence(&self, q: GammaFactor) -> f64 {
+        match *self {
+            Self::Fixed(_) => 0.0,
+            Self::Learned(prior) => q.divergence(prior),
+        }
     }
 }
 
@@ -41,24 +103,20 @@ impl GammaFactor {
 mod tests {
     use super::*;
     use crate::dist::Gamma;
-    use crate::dist::quadrature::integrate;
+    use crate::dist::quadrature::LnDensity;
 
-    /// Moments and divergence are the integrals they claim to be, taken over y = ln g.
+    /// Moments and divergence are integrals of the density of ln x.
     #[test]
     fn moments_and_divergence_are_integrals() {
-        for (shape, rate, shape0, rate0) in [(2.5, 0.7, 1.0, 1.0), (0.8, 3.0, 0.5, 0.5), (30.0, 12.0, 4.0, 9.0)] {
-            let (q, p) = (GammaFactor::new(shape, rate), GammaFactor::new(shape0, rate0));
-            let (dq, dp) = (Gamma::new(shape, rate).unwrap(), Gamma::new(shape0, rate0).unwrap());
-            let over = |f: &dyn Fn(f64) -> f64| {
-                // in pieces: the integrand is narrow for large shapes
-                let density = |y: f64| dq.ln_pdf_of_ln(y).exp() * f(y);
-                (0..400).map(|i| integrate(&density, -70.0 + 0.2 * i as f64, -69.8 + 0.2 * i as f64)).sum::<f64>()
-            };
-            assert!((over(&f64::exp) - q.mean()).abs() < 1e-8 * q.mean());
-            assert!((over(&|y| y) - q.mean_ln()).abs() < 1e-8);
-            let divergence = over(&|y| dq.ln_pdf_of_ln(y) - dp.ln_pdf_of_ln(y));
-            assert!((divergence - q.divergence(&p)).abs() < 1e-8, "{divergence} {}", q.divergence(&p));
-            assert!(q.divergence(&q).abs() < 1e-14);
+        for (shape, rate) in [(0.5, 0.5), (3.0, 2.0), (40.0, 0.1)] {
+            let (q, p) = (GammaFactor { shape, rate }, GammaFactor { shape: 1.3, rate: 0.7 });
+            let [ln_q, ln_p] = [q, p].map(|g| Gamma::new(g.shape, g.rate).unwrap());
+            let density = LnDensity::new(|y| ln_q.ln_pdf_of_ln(y), (shape / rate).ln(), 1.0, -200.0, 50.0);
+            let (mean, _) = density.mean_and_variance(f64::exp);
+            let (mean_ln, _) = density.mean_and_variance(|y| y);
+            let (kl, _) = density.mean_and_variance(|y| ln_q.ln_pdf_of_ln(y) - ln_p.ln_pdf_of_ln(y));
+            assert!((mean / q.mean() - 1.0).abs() < 1e-10 && (mean_ln - q.mean_ln()).abs() < 1e-10);
+            assert!((kl - q.divergence(p)).abs() < 1e-9, "{kl} {}", q.divergence(p));
         }
     }
 }

@@ -1,11 +1,165 @@
-//! Sets of labels: a mixture with an unknown number of components over features and labels, and a linear classifier for each label.
+//! Sets of labels: an unknown number of components that share features and labels, and a linear classifier of each label.
+//!
+//! Rows come from components with weights by stick-breaking. Within a component features have a distribution of their own, and each label a
+//! pattern; a label depends on the pattern and on a linear function of the row. Labels may be unknown, entry by entry. The book's chapter
+//! on `labels` has the mathematics.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `settings.rs`, `schema.rs` | settings and what they may be; the data as results depend on them |
+//! | `inputs.rs`, `kernel/` | rows as components and classifiers see them; features within a component |
+//! | `sticks.rs` | weights of components |
+//! | `label_part.rs`, `logit/`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
+//! | `bound.rs`, `gamma_factor.rs`, `normal_factor.rs`, `expected_sigmoid.rs` | pieces of the variational posterior |
+//! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
+//! | `stage.rs`, `posterior.rs`, `report.rs` | what a fit says of new rows and of itself |
+//! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
+mod and;
+mod bound;
+mod check;
+mod cut;
+mod expected_sigmoid;
 mod gamma_factor;
+mod generate;
+mod inputs;
 mod kernel;
+mod label_part;
+mod logit;
+mod mixture;
+mod normal_factor;
 mod patterns;
+mod posterior;
+mod report;
+mod schema;
+mod settings;
+mod simulate;
+mod stage;
+mod start;
 mod sticks;
+mod vb;
 
+#[cfg(test)]
+mod enumerated;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+
+pub use posterior::LabelsPosterior;
+pub use settings::{BoundKind, CombineKind, Coupling, KernelKind, PatternKind, RowScaling, Settings};
+
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
+use crate::Result;
+use crate::answer::Posterior;
+use crate::check::{CheckReport, Effort, Progress};
+use crate::data::{Needs, Questions, Survey, TargetKind};
+use crate::run::{Piece, Schedule, saved_global, state as saved};
+use schema::Schema;
+use vb::Vb;
+
+const NAME: &str = "labels";
+const SCHEMA: saved::Kind = saved::Kind::new("labels schema", &["0.1"]);
+
+/// The family `labels`.
+pub struct Labels;
+
+impl Family for Labels {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Sets of labels (nonparametric mixture of label patterns with linear classifiers)"
+    }
+
+    fn about(&self) -> &'static str {
+        "Which labels a row has, out of many that may go together: tags of texts, genes with several functions, scenes with several things in \
+         them. Finds groups of rows that share features and label patterns, how many there are, and a linear classifier of each label. \
+         Labels may be unknown, of some rows or of single entries; such rows are used too. It says how sure it is of each label, \
+         and which rows are like none it has seen."
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        Settings::table()
+    }
+
+    fn simulate_settings(&self) -> Vec<Setting> {
+        simulate::Request::table()
+    }
+
+    fn quick_settings(&self) -> Map<String, Value> {
+        as_map(&serde_json::json!({ "components": 10 }))
+    }
+
+    fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
+        Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
+    }
+
+    fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        Ok(Box::new(LabelsPosterior::load(saved)?))
+    }
+}
+
+/// The family with valid settings, as [`Settings::validate`] makes it.
+#[derive(Debug, Clone)]
+pub struct LabelsModel {
+    settings: Settings,
+}
+
+impl LabelsModel {
+    fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let s = self.settings.clone();
+        let mixture = schema.mixture(&s)?;
+        let program = Vb { mixture, components: s.components as usize, tol: s.tol, max_sweeps: s.max_iter };
+        let (starts, sealed) = (s.n_init, saved::seal(SCHEMA, &schema)?);
+        let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
+        let read = move |chains: &[Piece]| {
+            let states = chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect::<Result<Vec<_>>>()?;
+            Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
+    }
+}
+
+impl Model for LabelsModel {
+    fn family(&self) -> &'static dyn Family {
+        &Labels
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        as_map(&self.settings)
+    }
+
+    fn settings_in_use(&self) -> Map<String, Value> {
+        in_use(&self.settings, &self.settings.meaningless())
+    }
+
+    fn questions(&self) -> Questions {
+        Questions { columns: true, ..Questions::needing(Needs::target(TargetKind::Labels)) }
+    }
+
+    fn prepare(&self, survey: &Survey) -> Result<Fit> {
+        let (schema, warnings) = Schema::of(survey, &self.settings)?;
+        self.bind(schema, warnings)
+    }
+
+    fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        self.bind(saved::unseal(SCHEMA, schema)?, Vec::new())
+    }
+
+    fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
+        simulate::simulate(&self.settings, rows, &resolve("simulate labels", request)?, seed)
+    }
+
+    fn simulate_more(&self, rows: usize, request: &Map<String, Value>, truth: &Truth<'_>, seed: u64) -> Result<Simulation> {
+        simulate::simulate_more(&self.settings, rows, &resolve("simulate labels", request)?, truth, seed)
+    }
+
+    fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+        check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
+    }
+}

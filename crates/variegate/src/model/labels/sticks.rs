@@ -132,7 +132,7 @@ impl Sticks {
         let sticks: f64 = pairs.map(|((&a, &b), (v, left))| -ln_beta(a, b) + (a - 1.0) * v + (b - alpha) * left - ln_alpha).sum();
         sticks
             + match (&self.alpha, &self.prior) {
-                (Concentration::Random(q), Concentration::Random(prior)) => q.divergence(prior),
+                (Concentration::Random(q), Concentration::Random(prior)) => q.divergence(*prior),
                 _ => 0.0,
             }
     }

@@ -115,7 +115,7 @@ impl Conjugate for Diagonal {
         let columns = (0..self.width()).map(|d| {
             let precision = GammaFactor::new(q.shape, q.rate[d]);
             let moved = q.mean[d] - prior.mean[d];
-            precision.divergence(&GammaFactor::new(prior.shape, prior.rate[d]))
+            precision.divergence(GammaFactor::new(prior.shape, prior.rate[d]))
                 + 0.5 * (k0 * precision.mean() * moved * moved + k0 / k - 1.0 + (k / k0).ln())
         });
         columns.sum()

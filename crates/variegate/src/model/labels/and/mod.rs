@@ -1,0 +1,166 @@
+//! Labels that need both their component and their row, by variational Bayes.
+//!
+//! y_c = a_c h_c with a_c ~ Bern(ψ_kc) of the row's component k and h_c ~ Bern(σ(w_cᵀx̃)): the probabilities of pattern and classifier
+//! multiply. Where a label is present both a and h are 1; where it is absent, one of the three other pairs holds, and q(a, h | k) is
+//! found afresh at each visit. ψ_kc has a Beta factor; the weights are those of [`Logit`] without patterns, with E h as responses:
+//!
+//! ```text
+//! ln ψ, ln(1 − ψ): l₁, l₀    H₁, H₀ = ±F/2 − ln 2cosh(ξ/2),  ξ² = E f²
+//! y = 1: l₁ + H₁             y = 0: ln(e^{l₀+H₀} + e^{l₀+H₁} + e^{l₁+H₀})
+//! ```
+//!
+//! The derivation is in the book's chapter on `labels`.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use rows::Scratch;
+
+use serde::{Deserialize, Serialize};
+
+use super::logit::{self, Logit, permuted};
+use crate::run::Sum;
+use crate::special::{digamma, ln_beta};
+use crate::{Result, merge_fields};
+
+/// Prior of patterns and weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct And {
+    /// The weights of the labels, bounded after Jaakkola and Jordan; its patterns are not used.
+    pub weights: Logit,
+    /// Shapes of the Beta prior of the patterns, of presence and of absence.
+    pub pattern_prior: (f64, f64),
+}
+
+/// The factors of all labels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Factors {
+    /// Number of components, K.
+    pub components: usize,
+    /// q(w_c) and q(τ_w), of no components.
+    pub weights: logit::Factors,
+    /// First shape of q(ψ_kc) (C×K).
+    pub present: Vec<f64>,
+    /// Second shape of q(ψ_kc) (C×K).
+    pub absent: Vec<f64>,
+}
+
+/// What rows need of the factors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct View {
+    /// Number of components, K.
+    pub components: usize,
+    /// Moments of the weights.
+    pub weights: logit::View,
+    /// E ln ψ_kc (C×K).
+    pub ln_present: Vec<f64>,
+    /// E ln(1 − ψ_kc) (C×K).
+    pub ln_absent: Vec<f64>,
+    /// E ψ_kc (C×K).
+    pub patterns: Vec<f64>,
+}
+
+/// Sums over rows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stats {
+    /// A_c, g_c and the offset e of the weights.
+    pub weights: logit::Stats,
+    /// Σ_i r E a (C×K).
+    pub present: Sum<Vec<f64>>,
+    /// Σ_i r (1 − E a) (C×K).
+    pub absent: Sum<Vec<f64>>,
+    /// Σ_ikc r H[q(a, h | k)].
+    pub entropy: Sum<f64>,
+}
+merge_fields!(Stats, weights, present, absent, entropy);
+
+impl Stats {
+    fn components(&self) -> usize {
+        self.weights.shape().map_or(0, |(labels, ..)| self.present.0.len() / labels)
+    }
+
+    /// Component `order[k]` becomes component k; one that is not named is left out.
+    pub fn permute(&mut self, order: &[usize]) {
+        let components = self.components();
+        for table in [&mut self.present.0, &mut self.absent.0] {
+            *table = permuted(table, order, components, 1);
+        }
+    }
+
+    /// What component `from` has goes to component `into`; nothing is left in `from`.
+    pub fn join(&mut self, into: usize, from: usize) {
+        let components = self.components();
+        for table in [&mut self.present.0, &mut self.absent.0] {
+            for label in table.chunks_exact_mut(components.max(1)) {
+                let moved = std::mem::take(&mut label[from]);
+                label[into] += moved;
+            }
+        }
+    }
+}
+
+impl Factors {
+    /// Component `order[k]` becomes component k; one that is not named is left out, and a number beyond the last is a new component, of
+    /// a uniform pattern until the next update.
+    pub fn permute(&mut self, order: &[usize]) {
+        let components = self.components;
+        for table in [&mut self.present, &mut self.absent] {
+            let of_label = |label: &[f64]| order.iter().map(|&k| label.get(k).copied().unwrap_or(1.0)).collect::<Vec<_>>();
+            *table = table.chunks_exact(components.max(1)).flat_map(of_label).collect();
+        }
+        self.components = order.len();
+    }
+}
+
+impl And {
+    /// Before the first update: precisions as the prior has them, no weights and even patterns, so that an absent label has a and h
+    /// with probability 1/3 each.
+    pub fn start(&self, components: usize) -> Factors {
+        let even = vec![1.0; self.weights.labels * components];
+        Factors { components, weights: self.weights.start(0), present: even.clone(), absent: even }
+    }
+
+    /// What rows need.
+    pub fn view(&self, q: &Factors) -> View {
+        let shapes = || q.present.iter().zip(&q.absent);
+        View {
+            components: q.components,
+            weights: self.weights.view(&q.weights),
+            ln_present: shapes().map(|(a, b)| digamma(*a) - digamma(a + b)).collect(),
+            ln_absent: shapes().map(|(a, b)| digamma(*b) - digamma(a + b)).collect(),
+            patterns: shapes().map(|(a, b)| a / (a + b)).collect(),
+        }
+    }
+
+    /// The global step from sums: q(w_c) of each label given E τ, q(τ), and q(ψ). The number of components is that of the sums.
+    pub fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
+        self.weights.update(&mut q.weights, &stats.weights)?;
+        q.components = stats.present.0.len() / self.weights.labels.max(1);
+        q.present = stats.present.0.iter().map(|s| self.pattern_prior.0 + s).collect();
+        q.absent = stats.absent.0.iter().map(|s| self.pattern_prior.1 + s).collect();
+        Ok(())
+    }
+
+    /// KL divergence of all factors from their priors.
+    pub fn divergence(&self, q: &Factors) -> f64 {
+        let (a0, b0) = self.pattern_prior;
+        let ln_prior = ln_beta(a0, b0);
+        let of_pattern = |(&a, &b): (&f64, &f64)| {
+            let all = digamma(a + b);
+            ln_prior - ln_beta(a, b) + (a - a0) * (digamma(a) - all) + (b - b0) * (digamma(b) - all)
+        };
+        self.weights.divergence(&q.weights) + q.present.iter().zip(&q.absent).map(of_pattern).sum::<f64>()
+    }
+
+    /// The label part of the bound from sums, under any factors of as many components.
+    pub fn value(&self, q: &Factors, stats: &Stats) -> f64 {
+        let of_pattern = |((&a, &b), (s1, s0)): ((&f64, &f64), (&f64, &f64))| {
+            let all = digamma(a + b);
+            s1 * (digamma(a) - all) + s0 * (digamma(b) - all)
+        };
+        let shapes = q.present.iter().zip(&q.absent);
+        let patterns: f64 = shapes.zip(stats.present.0.iter().zip(&stats.absent.0)).map(of_pattern).sum();
+        self.weights.value(&q.weights, &stats.weights) + stats.entropy.0 + patterns
+    }
+}

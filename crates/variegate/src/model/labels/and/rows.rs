@@ -1,0 +1,141 @@
+//! What is done to rows: terms of responsibilities, sums, and what new rows need.
+
+use super::super::bound::{Tangent, jaakkola_jordan};
+use super::super::expected_sigmoid::expected_sigmoid;
+use super::{And, Stats, View};
+use crate::data::Panel;
+use crate::linalg::wide;
+use crate::special::branchless::{exp, ln_1p};
+
+/// Buffers, reused from block to block.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    weights: super::logit::Scratch,
+    /// Σ_k r λ (rows×C).
+    curvatures: Vec<f64>,
+    /// Σ_k r (E h − ½) (rows×C).
+    responses: Vec<f64>,
+}
+
+/// q(a, h) of an absent label: ln of its normaliser over e^{l₀+H₀}, E a, E h.
+#[inline(always)]
+fn absent(mean: f64, ln_odds: f64) -> (f64, f64, f64) {
+    let top = mean.max(ln_odds).max(0.0);
+    let (neither, h, a) = (exp(-top), exp(mean - top), exp(ln_odds - top));
+    let sum = neither + h + a;
+    // the largest of the three is 1
+    (top + ln_1p(sum - 1.0), a / sum, h / sum)
+}
+
+impl And {
+    /// out (rows×K) += Σ over the known labels of the bound of E ln p(y_c | component k), at its best q(a, h | k) and ξ.
+    pub fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+        let (labels, components) = (self.weights.labels, view.components);
+        self.weights.moments(&view.weights, panel, &mut scratch.weights);
+        let (means, spreads) = scratch.weights.found();
+        wide(
+            #[inline(always)]
+            || {
+                for (i, out) in out.chunks_exact_mut(components).enumerate() {
+                    for c in 0..labels {
+                        let at = i * labels + c;
+                        if y[at] < 0 {
+                            continue;
+                        }
+                        let (f, l1, l0) = (means[at], of_label(&view.ln_present, c, components), of_label(&view.ln_absent, c, components));
+                        let ln_cosh = super::super::bound::ln_2cosh_half(f * f + spreads[at]);
+                        let h1 = 0.5 * f - ln_cosh;
+                        let h0 = -0.5 * f - ln_cosh;
+                        if y[at] > 0 {
+                            out.iter_mut().zip(l1).for_each(|(o, l1)| *o += l1 + h1);
+                        } else {
+                            for ((o, l1), l0) in out.iter_mut().zip(l1).zip(l0) {
+                                *o += l0 + h0 + absent(f, l1 - l0).0;
+                            }
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    /// Adds what rows with responsibilities r say, with q(a, h | k) and ξ as this view has them.
+    pub fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
+        let (labels, components) = (self.weights.labels, view.components);
+        self.weights.moments(&view.weights, panel, &mut scratch.weights);
+        stats.weights.reserve(labels, self.weights.dim, 0);
+        for sums in [&mut stats.present.0, &mut stats.absent.0] {
+            sums.resize(labels * components, 0.0);
+        }
+        let Scratch { weights, curvatures, responses } = scratch;
+        for buffer in [&mut *curvatures, &mut *responses] {
+            buffer.clear();
+            buffer.resize(panel.rows() * labels, 0.0);
+        }
+        let (means, spreads) = weights.found();
+        let (present, not_present) = (&mut stats.present.0, &mut stats.absent.0);
+        let (offset, entropy) = wide(
+            #[inline(always)]
+            || {
+                let (mut offset, mut entropy) = (0.0, 0.0);
+                for (i, r) in r.chunks_exact(components).enumerate() {
+                    let all: f64 = r.iter().sum();
+                    for c in 0..labels {
+                        let at = i * labels + c;
+                        if y[at] < 0 {
+                            continue;
+                        }
+                        let f = means[at];
+                        let Tangent { curvature, offset: e, .. } = jaakkola_jordan(1.0, f * f + spreads[at]);
+                        let here = c * components..(c + 1) * components;
+                        let (s1, s0) = (&mut present[here.clone()], &mut not_present[here]);
+                        let mut on = all;
+                        if y[at] > 0 {
+                            s1.iter_mut().zip(r).for_each(|(s, r)| *s += r);
+                        } else {
+                            on = 0.0;
+                            let (l1, l0) = (of_label(&view.ln_present, c, components), of_label(&view.ln_absent, c, components));
+                            for k in 0..components {
+                                let ln_odds = l1[k] - l0[k];
+                                let (ln_total, a, h) = absent(f, ln_odds);
+                                s1[k] += r[k] * a;
+                                s0[k] += r[k] * (1.0 - a);
+                                on += r[k] * h;
+                                entropy += r[k] * (ln_total - h * f - a * ln_odds);
+                            }
+                        }
+                        offset += all * e;
+                        curvatures[at] = all * curvature;
+                        responses[at] = on - 0.5 * all;
+                    }
+                }
+                (offset, entropy)
+            },
+        );
+        stats.weights.offset.0 += offset;
+        stats.entropy.0 += entropy;
+        panel.weighted_grams_add(curvatures, labels, &mut stats.weights.gram.0);
+        panel.t_mul_add(responses, labels, &mut stats.weights.response.0);
+    }
+
+    /// E σ(w_cᵀx̃) of new rows, out (rows×C). With r_k of a row and E ψ_kc ([`View::patterns`]; the prior's mean for a new component), a
+    /// label is present with probability (Σ_k r_k E ψ_kc) E σ.
+    pub fn classifier_probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+        self.weights.moments(&view.weights, panel, &mut scratch.weights);
+        let (means, spreads) = scratch.weights.found();
+        for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
+            *o = expected_sigmoid(f, s2);
+        }
+    }
+
+    /// The prior's mean of a pattern: that of a component which no row has yet.
+    pub fn new_pattern(&self) -> f64 {
+        self.pattern_prior.0 / (self.pattern_prior.0 + self.pattern_prior.1)
+    }
+}
+
+/// The components' numbers of a label in a table (C×K).
+#[inline(always)]
+fn of_label(table: &[f64], c: usize, components: usize) -> &[f64] {
+    &table[c * components..(c + 1) * components]
+}
