@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn seen_sets_are_those_of_whole_rows() {
-        let one = SeenSets::of(&[0, 1, 1, -1, 1, 1, 0, 0, 0, 0, 1, 1], 3);
+        let one = SeenSets::of(&[0, 1, 1, -1, 1, 0, 0, 0, 0, 0, 1, 1], 3);
         assert_eq!(one.iter().collect::<Vec<_>>(), [&[][..], &[1, 2]]);
         let two = SeenSets::of(&[1, 0, 0, 0, 1, 1], 3);
         let both = one.union(&two);
@@ -274,12 +274,17 @@ mod tests {
         // impossible and sure labels give no NaN, and what was never seen is found through the components
         rule.choose(&[0.7, 0.3], &[1.0, 0.0, 0.0, 1.0], &SeenSets::of(&[1, 1, 0, 0], 2), &mut chosen);
         assert_eq!(chosen, [T, F]);
-        // components too rare to count are not asked
-        rule.choose(&[1.0, 1e-10], &[0.2, 0.3, 1.0, 1.0], &SeenSets::default(), &mut chosen);
-        assert_eq!(chosen, [F, F]);
+        // both labels together are likeliest (0.36 against 0.29), but the only component that stands for them is too rare to count
+        let p = [0.9, 0.4, 0.4, 0.9, 0.6, 0.6];
+        rule.choose(&[0.5, 0.5, 1e-10], &p, &SeenSets::default(), &mut chosen);
+        assert_eq!(chosen, [T, F]);
+        rule.choose(&[0.5, 0.5, 1e-8], &p, &SeenSets::default(), &mut chosen);
+        assert_eq!(chosen, [T, T]);
         // of equals the first: seen sets in their order
         rule.choose(&[1.0], &[0.5, 0.5], &SeenSets::of(&[0, 1, 1, 0], 2), &mut chosen);
         assert_eq!(chosen, [T, F]);
+        rule.choose(&[0.5, 0.5], &[0.5, 0.75, 0.5, 0.25], &SeenSets::of(&[0, 0, 1, 0], 2), &mut chosen);
+        assert_eq!(chosen, [F, F]);
     }
 
     proptest! {

@@ -361,6 +361,8 @@ mod tests {
         let found = LabelPrediction { score: vec![1.1, 1.4], ..at_half(&[1.0, 1.0]) };
         assert_eq!(LabelScores::of(&found, &[1, 0], 2).ranking_loss, Some(1.0));
         assert_eq!(LabelScores::of(&at_half(&[1.0, 1.0]), &[1, 0], 2).ranking_loss, Some(0.5));
+        // there is one zero
+        assert_eq!(LabelScores::of(&at_half(&[-0.0, 0.0]), &[1, 0], 2).one_error, Some(0.0));
     }
 
     #[test]
