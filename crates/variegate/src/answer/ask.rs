@@ -1,8 +1,8 @@
 //! Asking a posterior for a capability by name: the way of the fronts. What it lacks is one error, which says what it has.
 
 use super::{
-    Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, Posterior, Predict, RealPrediction, Rebuilt,
-    Responsibilities, RowLikelihood, Selection,
+    Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, LabelPrediction, LabelRule, Posterior, Predict,
+    RealPrediction, Rebuilt, Responsibilities, RowLikelihood, Selection,
 };
 use crate::data::Dataset;
 use crate::{Error, Result};
@@ -13,6 +13,7 @@ impl Answers<'_> {
         let all = [
             (self.classes.is_some(), "predict classes"),
             (self.outcomes.is_some(), "predict real outcomes"),
+            (self.label_sets.is_some(), "predict sets of labels"),
             (self.likelihoods.is_some(), "tell the log likelihood of rows under each draw"),
             (self.components.is_some(), "tell the shares of hidden components"),
             (self.pairs.is_some(), "tell which rows share a component"),
@@ -62,6 +63,11 @@ impl dyn Posterior + '_ {
         self.answers().classes.map_or(&[], |c| c.classes())
     }
 
+    /// Names of the labels of which it predicts a set; none where it predicts no sets.
+    pub fn labels(&self) -> &[String] {
+        self.answers().label_sets.map_or(&[], |l| l.labels())
+    }
+
     /// Number of real outcomes that it predicts; 0 where it predicts none.
     pub fn outputs(&self) -> usize {
         self.answers().outcomes.map_or(0, |o| o.outcomes())
@@ -70,13 +76,18 @@ impl dyn Posterior + '_ {
     /// Whether it was fitted to a target, which it predicts.
     pub fn predicts(&self) -> bool {
         let answers = self.answers();
-        answers.classes.is_some() || answers.outcomes.is_some()
+        answers.classes.is_some() || answers.outcomes.is_some() || answers.label_sets.is_some()
     }
 
     /// The words that `method` of a prediction may be; the first is the default. Without a target there are none.
     pub fn methods(&self) -> &'static [&'static str] {
         let answers = self.answers();
         answers.classes.map(|c| c.methods()).or(answers.outcomes.map(|o| o.methods())).unwrap_or(&[])
+    }
+
+    /// The words that the rule which chooses labels may be; the first is the default. Where no sets of labels are predicted there are none.
+    pub fn rules(&self) -> &'static [&'static str] {
+        self.answers().label_sets.map_or(&[], |l| l.rules())
     }
 
     /// [`super::PredictClasses::predict`].
@@ -97,6 +108,11 @@ impl dyn Posterior + '_ {
     /// [`super::PredictOutcomes::predict_with`].
     pub fn predict_real_with(&self, data: &Dataset<'_>, levels: &[f64], how: &Predict<'_>) -> Result<RealPrediction> {
         self.answers().outcomes.ok_or_else(|| self.lacks("predict real outcomes"))?.predict_with(data, levels, how)
+    }
+
+    /// [`super::PredictLabels::predict`].
+    pub fn predict_labels(&self, data: &Dataset<'_>, how: &LabelRule<'_>) -> Result<LabelPrediction> {
+        self.answers().label_sets.ok_or_else(|| self.lacks("predict sets of labels"))?.predict(data, how)
     }
 
     /// [`super::RowLikelihoods::row_likelihoods`].

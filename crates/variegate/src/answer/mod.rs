@@ -6,6 +6,7 @@
 //! | file | capability |
 //! |---|---|
 //! | `classes.rs`, `outcomes.rs` | classes and real outcomes of rows |
+//! | `label_sets.rs`, `decide.rs` | sets of labels of rows, and the rules that choose them |
 //! | `likelihoods.rs` | log likelihood of rows under each draw |
 //! | `components.rs` | hidden components of rows |
 //! | `rows.rs` | coordinates (and back), probabilities, completions, missing entries and neighbours of rows |
@@ -21,8 +22,10 @@ mod ask;
 mod class_draws;
 mod classes;
 mod components;
+mod decide;
 mod draws;
 mod how;
+mod label_sets;
 mod likelihoods;
 mod outcomes;
 mod panels;
@@ -35,12 +38,15 @@ pub use class_draws::{ClassDraws, DrawScores, average, chosen, ln_likelihoods};
 pub(crate) use class_draws::{Scored, TARGET_ERROR, for_scores, gather, panels_at_once, spread};
 pub use classes::{ClassProbabilities, Interval, PredictClasses};
 pub use components::{HiddenComponents, Responsibilities, SharedComponents};
+pub use decide::{SeenSets, SubsetRule, micro_f1_threshold};
 pub(crate) use draws::evenly;
 pub use draws::{DrawTable, KeptDraws};
 pub use how::{Predict, PredictDraws};
+pub use label_sets::{LabelPrediction, LabelRule, PredictLabels, known_labels};
 pub use likelihoods::{RowLikelihood, RowLikelihoods, known_classes};
 pub(crate) use outcomes::check_levels;
 pub use outcomes::{PredictOutcomes, RealPrediction};
+pub(crate) use panels::choose_word;
 pub use panels::{PREDICT_PANEL, check_new_rows, check_prediction_rows, choose_method, for_panels, for_panels_parallel};
 pub use rows::{
     CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, Neighbours, PlaceRows, RebuildRows, Rebuilt, RowDensity,
@@ -84,6 +90,8 @@ pub struct Answers<'a> {
     pub classes: Option<&'a dyn PredictClasses>,
     /// Real outcomes of rows.
     pub outcomes: Option<&'a dyn PredictOutcomes>,
+    /// Sets of labels of rows.
+    pub label_sets: Option<&'a dyn PredictLabels>,
     /// Log likelihood of rows under each draw.
     pub likelihoods: Option<&'a dyn RowLikelihoods>,
     /// Hidden components of rows.

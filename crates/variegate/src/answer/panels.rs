@@ -61,8 +61,13 @@ pub fn check_new_rows(data: &Dataset<'_>, width: usize, columns: &[String], need
 
 /// The method asked for, or an error that names the methods there are. An empty word is the default.
 pub fn choose_method(method: &str, methods: &'static [&'static str]) -> Result<&'static str> {
-    if method.is_empty() {
-        return Ok(methods[0]);
+    choose_word("method", method, methods)
+}
+
+/// One of the words of an option, or an error that names them. An empty word is the first of them.
+pub(crate) fn choose_word(option: &'static str, word: &str, words: &'static [&'static str]) -> Result<&'static str> {
+    if word.is_empty() {
+        return Ok(words[0]);
     }
-    methods.iter().find(|m| **m == method).copied().ok_or_else(|| Error::setting("method", method, Kind::Word(methods).allowed()))
+    words.iter().find(|w| **w == word).copied().ok_or_else(|| Error::setting(option, word, Kind::Word(words).allowed()))
 }

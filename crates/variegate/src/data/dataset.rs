@@ -115,6 +115,14 @@ impl<'a> TargetView<'a> {
             _ => &[],
         }
     }
+
+    /// Label entries, row-major; empty if the target is of another kind.
+    pub fn labels(self) -> &'a [i8] {
+        match self {
+            TargetView::Labels(values) => values,
+            _ => &[],
+        }
+    }
 }
 
 impl<'a> Dataset<'a> {
@@ -206,6 +214,8 @@ mod tests {
             assert_eq!(s.sources.as_ref().unwrap().codes, [1, 0, 1]);
             assert_eq!(s.weights.as_ref().unwrap()[..], [3.0, 1.0, 3.0]);
             assert_eq!(s.target, part);
+            let labels: &[i8] = if let Target::Labels(_) = part { &[1, -1] } else { &[] };
+            assert_eq!(s.target.slice(1..3).labels(), labels);
             assert_eq!(d.memory_bytes(), 4 * 8 + 3 * 4 + 3 * 8 + 3 * 4 + 3 * 8 + bytes);
         }
     }

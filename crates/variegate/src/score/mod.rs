@@ -1,6 +1,6 @@
 //! How good predictions are where the truth is known: accuracy, log loss, Brier score, squared error and log density, in all, by
-//! category, and of two fits on the same rows; and how good models of rows alone are: at completing and rebuilding rows, at finding rows
-//! that are alike, and at keeping rows of a class together.
+//! category, and of two fits on the same rows; how good chosen, ranked and weighed sets of labels are; and how good models of rows alone
+//! are: at completing and rebuilding rows, at finding rows that are alike, and at keeping rows of a class together.
 //!
 //! With classes everything begins with one [`ClassScore`] a row; what is said of many rows is a [`Tally`] of them, so that a score by category is
 //! made of the very figures that the score in all is made of.
@@ -11,6 +11,7 @@ mod completion;
 mod distances;
 mod groups;
 mod interval;
+mod label_sets;
 mod losses;
 mod nearest;
 mod paired;
@@ -23,6 +24,7 @@ pub use clusters::{KMeans, clustering_accuracy, k_means, normalized_mutual_infor
 pub use completion::{Completion, SEEN, completion};
 pub use groups::Group;
 pub use interval::{Z95, wilson};
+pub use label_sets::LabelScores;
 pub use losses::Losses;
 pub use nearest::{ClassPrecision, precision_by_class};
 pub use paired::Paired;
