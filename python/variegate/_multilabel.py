@@ -14,8 +14,19 @@ from ._posterior import Posterior, log_joint_trace
 from ._rows import validated
 from ._sources import as_array
 
+# arrays of the posterior, and the attributes that they become
+_ARRAYS = {
+    "weights": "weights_",
+    "component_rows": "component_rows_",
+    "component_means": "component_means_",
+    "label_rates": "label_rates_",
+    "label_patterns": "label_patterns_",
+    "coefficients": "coef_",
+    "coefficient_deviations": "coef_sd_",
+    "bias": "intercept_",
+}
 # what fits leave behind
-_FITTED = "bound_", "elbo_trace_", "posterior_", "log_joint_trace_"
+_FITTED = "bound_", "elbo_trace_", "concentration_", "posterior_", "log_joint_trace_", *_ARRAYS.values()
 
 
 @documented
@@ -33,18 +44,32 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     ----------
     classes_ : ndarray of shape (n_labels,)
         The labels: those in the sets of the fit, names of columns of a DataFrame, or numbers from 0.
+    weights_ : ndarray of shape (n_groups,)
+        Expected weight of each group, in descending order of their rows.
+    component_rows_ : ndarray of shape (n_groups,)
+        Expected number of rows of the fit in each group.
+    component_means_ : ndarray of shape (n_groups, n_features_in_)
+        Expected row of each group, in the units of the columns.
+    label_rates_ : ndarray of shape (n_groups, n_labels)
+        Share of each label among the rows of each group that know it; NaN where none does.
+    label_patterns_ : ndarray of shape (n_groups, n_labels)
+        What each group says of each label, whatever the row: the probability of a row of average features ("logit"),
+        that it says yes ("and"), or the rate of the label ("cut").
+    coef_, coef_sd_ : ndarray of shape (n_labels, n_features_in_)
+        Posterior mean and standard deviation of the weights of each label's classifier, of columns as it sees them
+        (`scaling`).
+    intercept_ : ndarray of shape (n_labels,)
+        Posterior mean of the bias of each label.
+    concentration_ : float
+        Posterior mean of the concentration of the weights of groups.
     component_names_ : list of str
-        Names of the groups.
+        Names of the groups as `transform` gives them; the last, "unknown", is none of the others.
     bound_ : float
-        The lower bound on the log evidence that was reached, where `inference` gives one.
+        The lower bound on the log evidence that was reached.
     elbo_trace_ : ndarray of shape (n_iter_,)
-        The bound after every sweep.
-    posterior_ : Posterior
-        The draws as arrays (chain, draw, ...), where `inference` is "gibbs".
-    log_joint_trace_ : ndarray of shape (n_chains, n_iter_)
-        Log joint density of every sweep, where `inference` is "gibbs".
+        The bound after every sweep of the start that reached it.
     n_iter_ : int
-        Number of sweeps.
+        Number of sweeps of that start.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -89,6 +114,33 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     def __init__(
         self,
         *,
+        coupling="logit",
+        features="auto",
+        label_patterns="bernoulli",
+        combine="logodds",
+        components=20,
+        concentration=None,
+        concentration_shape=1.0,
+        concentration_rate=1.0,
+        feature_power=1.0,
+        prior_count=0.1,
+        rate_strength=1.0,
+        mean_strength=0.1,
+        feature_shape=2.0,
+        feature_rate=1.0,
+        scaling="auto",
+        bias_precision=0.01,
+        precision_shape=0.5,
+        precision_rate=0.5,
+        pattern_yes=4.0,
+        pattern_no=1.0,
+        label_strength=1.0,
+        label_count=0.01,
+        bound="auto",
+        label_memory=2.0,
+        n_init=3,
+        tol=1e-06,
+        max_iter=200,
         rule=None,
         nonempty=False,
         random_state=None,
@@ -176,9 +228,15 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         arrays = self._model.arrays()
         traces = [chain["objective"] for chain in self._model.trace()]
         self.n_iter_ = max(map(len, traces))
-        if "elbo" in arrays:
-            self.bound_ = float(arrays["elbo"][0])
-            self.elbo_trace_ = traces[int(arrays["chain"][0])] if "chain" in arrays else traces[0]
+        for name, attribute in _ARRAYS.items():
+            if name in arrays:
+                setattr(self, attribute, arrays[name])
+        if "concentration" in arrays:
+            self.concentration_ = float(arrays["concentration"][0])
+        if "bound" in arrays:
+            self.bound_ = float(arrays["bound"][0])
+            self.elbo_trace_ = max(traces, key=lambda trace: trace[-1])
+            self.n_iter_ = len(self.elbo_trace_)
         if any(name.endswith("_draws") for name in arrays):
             self.posterior_ = Posterior(self._model)
             self.log_joint_trace_ = log_joint_trace(traces)
