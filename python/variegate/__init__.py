@@ -12,6 +12,7 @@ from ._factors import SharedFactorModel
 from ._features import LatentFeatureModel
 from ._latent import HeldOut
 from ._logistic import BayesianLogisticRegression
+from ._multilabel import MultiLabelMixtureClassifier
 from ._posterior import Posterior
 from ._regression import MixtureOfExpertsRegressor, PredictiveDistribution
 from ._runs import load_run
@@ -26,6 +27,7 @@ __all__ = [
     "LatentFeatureModel",
     "MixtureOfExpertsClassifier",
     "MixtureOfExpertsRegressor",
+    "MultiLabelMixtureClassifier",
     "MultimodalSoftmaxClassifier",
     "Posterior",
     "PredictiveDistribution",

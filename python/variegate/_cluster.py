@@ -62,6 +62,8 @@ class ClusterRows:
         The sources, in ascending order where they have one.
     outcomes : tuple or None
         Shape of the target of one row.
+    label_names : list of str or None
+        Names of the labels, where the target is a set of them.
     """
 
     def __init__(self, engine, X, beside, classified, block_rows):
@@ -155,7 +157,7 @@ class ClusterRows:
 
     def encode(self, class_weight=None):
         """Give classes and sources their codes, so that the rows can be asked."""
-        self._encoding = self.classes, class_weight, self.labels, self.sources, self.columns
+        self._encoding = self.classes, class_weight, self.labels, self.sources, self.columns, self.label_names
         self.weighted = self.weighted or class_weight is not None
         list(self._pool.map(self._holder, range(len(self.spans))))
 
@@ -314,10 +316,13 @@ class ClusterRows:
 
     sparse = False
     weighted = False
+    label_names = None
 
     @property
     def target(self):
-        """Names of the classes, or the number of outcomes."""
+        """Names of the classes, names of labels beside the word for them, or the number of outcomes."""
+        if self.label_names is not None:
+            return "labels", self.label_names
         if self.classes is not None:
             return [str(c) for c in self.classes.tolist()]
         return None if self.outcomes is None else int(np.prod(self.outcomes, dtype=int))

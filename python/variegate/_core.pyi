@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 _Float = NDArray[np.float64]
 # a C-contiguous matrix, or row offsets, columns, values and number of columns of a CSR matrix
 _Features: TypeAlias = _Float | tuple[NDArray[np.uint64], NDArray[np.uint32], _Float, int]
-# positions and names of classes, or a C-contiguous matrix of real outcomes
-_Outcomes: TypeAlias = tuple[NDArray[np.uint32], Sequence[str]] | _Float
+# positions and names of classes, C-contiguous entries (1, 0, -1) and names of labels, or a matrix of real outcomes
+_Outcomes: TypeAlias = tuple[NDArray[np.uint32], Sequence[str]] | tuple[NDArray[np.int8], Sequence[str]] | _Float
 # positions and names of the sources of rows
 _Sources: TypeAlias = tuple[NDArray[np.uint32], Sequence[str]]
 # chain, sweeps, total, warm_up, finished, objective, components
@@ -41,6 +41,12 @@ class _RealPrediction(TypedDict):
     deviation: _Float
     quantiles: list[_Float]
     ln_density: _Float | None
+
+class _LabelPrediction(TypedDict):
+    probability: _Float
+    score: _Float
+    chosen: NDArray[np.bool_]
+    novelty: _Float
 
 class _HeldOut(TypedDict):
     ln_probability: _Float
@@ -146,6 +152,16 @@ class FittedModel:
         y: _Outcomes | None = None,
         draws: str | None = None,
     ) -> _RealPrediction: ...
+    @property
+    def labels(self) -> list[str]: ...
+    @property
+    def rules(self) -> list[str]: ...
+    def predict_labels(
+        self, x: _Features, rule: str = "", nonempty: bool = False, y: _Outcomes | None = None
+    ) -> _LabelPrediction: ...
+    def label_scores(
+        self, x: _Features, y: _Outcomes, rule: str = "", nonempty: bool = False
+    ) -> dict[str, float | int | None]: ...
     def responsibilities(self, x: _Features, y: _Outcomes | None = None) -> tuple[list[str], _Float]: ...
     def together(self, x: _Features) -> _Float: ...
     @property

@@ -7,6 +7,7 @@ import numpy as np
 from . import _core
 from ._files import FilePiece, numbers
 from ._inputs import laid_out, lend
+from ._label_sets import entries
 from ._sources import distinct
 
 # more classes than this are outcomes that should be numbers
@@ -153,8 +154,11 @@ class Holder:
             out["totals"] = totals
         return out
 
-    def encode(self, classes, class_weight, known, sources, columns):
-        """Hand the rows over to the library, with codes for classes and sources, of which all are known."""
+    def encode(self, classes, class_weight, known, sources, columns, label_names=None):
+        """Hand the rows over to the library, with codes for classes and sources, of which all are known.
+
+        With names of labels the target is a set of them a row.
+        """
         span = self._span
         y, weights = span.values("y"), span.values("sample_weight")
         if weights is not None:
@@ -166,6 +170,8 @@ class Holder:
                 each = np.asarray(class_weight, dtype=np.float64)[codes]
                 weights = each if weights is None else each * weights
             y = codes, [str(c) for c in classes.tolist()]
+        elif label_names is not None:
+            y = entries(y), label_names
         elif y is not None:
             y = laid_out(y.reshape(len(y), -1).astype(np.float64, copy=False))
         labels = span.values("sources")

@@ -5,6 +5,7 @@ from ._experts import HierarchicalMixtureOfExpertsClassifier, MixtureOfExpertsCl
 from ._factors import SharedFactorModel
 from ._features import LatentFeatureModel
 from ._logistic import BayesianLogisticRegression
+from ._multilabel import MultiLabelMixtureClassifier
 from ._regression import MixtureOfExpertsRegressor
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 
@@ -18,6 +19,7 @@ _ESTIMATORS = (
     SoftmaxClassifier,
     SharedFactorModel,
     LatentFeatureModel,
+    MultiLabelMixtureClassifier,
 )
 
 

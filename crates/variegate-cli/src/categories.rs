@@ -25,8 +25,9 @@ pub fn argument() -> Arg {
 
 /// Refuses `--by` where there are no classes to be right about.
 pub fn check(matches: &ArgMatches, posterior: &dyn Posterior) -> Result<()> {
-    if matches.get_one::<String>("by").is_some() && posterior.outputs() > 0 {
-        return Err(Usage("--by is for runs that predict classes; this one was fitted to real outcomes".into()).into());
+    if matches.get_one::<String>("by").is_some() && posterior.classes().is_empty() {
+        let fitted = if posterior.outputs() > 0 { "real outcomes" } else { "sets of labels" };
+        return Err(Usage(format!("--by is for runs that predict classes; this one was fitted to {fitted}")).into());
     }
     Ok(())
 }

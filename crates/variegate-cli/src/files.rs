@@ -22,7 +22,11 @@ pub fn arguments() -> Vec<Arg> {
     };
     let mut all = vec![
         file("CSV, TSV, Parquet, svmlight, MatrixMarket, .npy or .npz file, text also gzipped"),
-        column("target", "COLUMN", "Column to predict (several real ones: A,B); FILE:COLUMN takes it from another file with the same rows"),
+        column(
+            "target",
+            "COLUMN",
+            "Column to predict (several real ones, or labels of 1 and 0: A,B or A*); FILE:COLUMN takes it from another file with the same rows",
+        ),
         column("weights", "COLUMN", "Column with the weight of each row"),
         column("sources", "COLUMN", "Column with the source (group) of each row; FILE:COLUMN takes it from another file")
             .visible_alias("source"),
@@ -216,10 +220,12 @@ pub fn read_prediction(file: &DataFile, posterior: &dyn Posterior, fitted: ReadO
     // categories are read as sources are: one name a row, and no feature
     let options = ReadOptions { sources: column(matches, "by")?, weights: None, ..fitted };
     let mut options = of_new_file(file, options, matches);
-    let real = posterior.outputs() > 0;
     // runs of other fronts do not say what they were fitted to
-    options.target_kind = if real { TargetKind::Real } else { TargetKind::Classes };
-    options.known_classes = (!real).then(|| posterior.classes().to_vec());
+    (options.target_kind, options.known_classes) = match (posterior.outputs(), posterior.labels()) {
+        (0, []) => (TargetKind::Classes, Some(posterior.classes().to_vec())),
+        (0, labels) => (TargetKind::Labels, Some(labels.to_vec())),
+        _ => (TargetKind::Real, None),
+    };
     // rows to predict may have a truth that is not known yet, or that the fit did not know
     options.open_target = true;
     options.width = options.width.or(Some(posterior.width()));
@@ -228,13 +234,17 @@ pub fn read_prediction(file: &DataFile, posterior: &dyn Posterior, fitted: ReadO
         // a file of targets belongs to the rows of the fit
         (None, Some(ColumnSpec::File { .. })) => None,
         (None, None) if options.format == Some(Format::Svmlight) => Some(ColumnSpec::column("label")),
+        // those of the labels that a table has
+        (None, Some(_)) if options.target_kind == TargetKind::Labels && options.format.is_some_and(Format::is_table) => {
+            Some(ColumnSpec::column("*"))
+        }
         (None, recorded) => recorded,
     };
     let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
     match file.named(read_features(file.path(), &schema, &options)) {
         // most files to predict have no target; only one that was asked for must be there
         Err(ReadError { cause: Cause::Data(DataError::UnknownColumn { name, .. }), .. })
-            if asked.is_none() && names(&options.target, &name) =>
+            if asked.is_none() && (names(&options.target, &name) || posterior.labels().contains(&name)) =>
         {
             options.target = None;
             Ok(file.named(read_features(file.path(), &schema, &options))?)
@@ -260,7 +270,14 @@ pub fn describe(data: &Dataset<'_>) -> String {
     match &data.target {
         Target::None => {}
         Target::Classes(c) => text += &format!(", {}", listed(&c.names, "class", "classes")),
-        Target::Labels(l) => text += &format!(", {}", tables::count(l.names.len(), "label", "labels")),
+        Target::Labels(l) => {
+            let count = |value: i8| l.values.iter().filter(|v| **v == value).count();
+            let a_row = count(1) as f64 / data.rows().max(1) as f64;
+            text += &format!(", {}, {} of them a row", listed(&l.names, "label", "labels"), tables::number(a_row));
+            if count(-1) > 0 {
+                text += &format!(" ({} unknown)", tables::count(count(-1), "entry", "entries"));
+            }
+        }
         Target::Real { width, .. } => text += &format!(", {}", tables::count(*width, "real target", "real targets")),
     }
     if let Some(sources) = &data.sources {

@@ -6,6 +6,7 @@ mod data_file;
 mod exit;
 mod files;
 mod journal;
+mod label_sets;
 mod opened;
 mod options;
 mod output;

@@ -1,9 +1,9 @@
 //! How good predictions are where the truth is known, as people and machines are told it.
 
 use serde_json::{Value, json};
-use variegate::answer::{ClassProbabilities, RealPrediction};
+use variegate::answer::{ClassProbabilities, LabelPrediction, RealPrediction, known_labels};
 use variegate::data::{Dataset, Target};
-use variegate::score::{RealScore, Tally, score_classes};
+use variegate::score::{LabelScores, RealScore, Tally, score_classes};
 
 use crate::tables;
 
@@ -68,6 +68,22 @@ impl Scorable {
     }
 }
 
+/// Leaves out labels that are not among those of the fit: what is to be said of them.
+pub fn leave_new_labels(data: &mut Dataset<'_>, labels: &[String]) -> Option<String> {
+    let Target::Labels(truth) = &mut data.target else { return None };
+    let known: Vec<usize> = (0..truth.names.len()).filter(|c| labels.contains(&truth.names[*c])).collect();
+    let width = truth.names.len();
+    if known.len() == width {
+        return None;
+    }
+    let new: Vec<String> = truth.names.iter().filter(|n| !labels.contains(n)).map(|n| format!("`{n}`")).collect();
+    truth.values = truth.values.chunks_exact(width).flat_map(|row| known.iter().map(|c| row[*c])).collect();
+    truth.names = known.iter().map(|c| truth.names[*c].clone()).collect();
+    let more = if new.len() > 5 { ", …" } else { "" };
+    let shown = new.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    Some(format!("{} not there at the fit and not scored: {shown}{more}", tables::count(new.len(), "label was", "labels were")))
+}
+
 /// Scores over some rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scores {
@@ -75,6 +91,8 @@ pub enum Scores {
     Classes(Tally),
     /// Of real outcomes.
     Real(RealScore),
+    /// Of sets of labels.
+    Labels(LabelScores),
 }
 
 impl Scores {
@@ -90,11 +108,26 @@ impl Scores {
         RealScore::of(predicted, &data.target, None).map(Self::Real)
     }
 
+    /// Compares with the sets of labels in the data, if any of their entries is known.
+    pub fn of_labels(predicted: &LabelPrediction, data: &Dataset<'_>, labels: &[String]) -> Option<Self> {
+        let truth = known_labels(data, labels).ok()?;
+        let scores = LabelScores::of(predicted, &truth, labels.len());
+        (scores.known_entries > 0).then_some(Self::Labels(scores))
+    }
+
     /// Names and values, as tables show them.
-    pub fn figures(&self) -> [(&'static str, f64); 2] {
+    pub fn figures(&self) -> Vec<(&'static str, f64)> {
         match self {
-            Self::Classes(tally) => [("log-loss", tally.log_loss()), ("error", 1.0 - tally.accuracy())],
-            Self::Real(score) => [("squared error", score.squared_error), ("log density", score.ln_density)],
+            Self::Classes(tally) => vec![("log-loss", tally.log_loss()), ("error", 1.0 - tally.accuracy())],
+            Self::Real(score) => vec![("squared error", score.squared_error), ("log density", score.ln_density)],
+            Self::Labels(s) => [
+                ("log-loss", s.log_loss),
+                ("Hamming loss", s.hamming_loss),
+                ("micro F1", s.micro_f1),
+                ("average precision", s.average_precision),
+            ]
+            .map(|(name, value)| (name, value.unwrap_or(f64::NAN)))
+            .to_vec(),
         }
     }
 
@@ -113,6 +146,18 @@ impl Scores {
                 tables::number(score.ln_density),
                 tables::count(score.rows, "row", "rows")
             ),
+            Self::Labels(s) => {
+                let all = [
+                    ("Hamming loss", s.hamming_loss),
+                    ("micro F1", s.micro_f1),
+                    ("subset accuracy", s.subset_accuracy),
+                    ("average precision", s.average_precision),
+                    ("log loss", s.log_loss),
+                ];
+                let told: Vec<String> =
+                    all.iter().filter_map(|(name, value)| Some(format!("{name} {}", tables::number((*value)?)))).collect();
+                format!("{} over {}", told.join(", "), tables::count(s.rows, "row", "rows"))
+            }
         }
     }
 
@@ -121,8 +166,18 @@ impl Scores {
         match self {
             Self::Classes(tally) => tally_json(tally),
             Self::Real(score) => json!({ "rows": score.rows, "squared_error": score.squared_error, "log_density": score.ln_density }),
+            Self::Labels(scores) => labels_json(scores),
         }
     }
+}
+
+/// Scores of sets of labels for machines; null where they are not defined.
+pub fn labels_json(scores: &LabelScores) -> Value {
+    let mut value = json!({ "rows": scores.rows, "known_rows": scores.known_rows, "known_entries": scores.known_entries });
+    for (name, figure) in scores.figures() {
+        value[name] = json!(figure);
+    }
+    value
 }
 
 /// Scores of classes for machines.
@@ -140,7 +195,7 @@ pub fn tally_json(tally: &Tally) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use variegate::data::{Classes, Matrix};
+    use variegate::data::{Classes, LabelSets, Matrix};
 
     #[test]
     fn scores_are_told_in_words_and_to_machines() {
@@ -156,6 +211,30 @@ mod tests {
         let data = Dataset::new(x()).with_target(Target::Real { width: 1, values: vec![1.0, 4.0] });
         assert_eq!(Scores::of_real(&real, &data).unwrap().figures()[0], ("squared error", 2.0));
         assert_eq!(Scores::of_classes(&p, &data, &names), None);
+    }
+
+    #[test]
+    fn scores_of_labels_are_told() {
+        let names = |all: &[&str]| all.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+        let target = Target::Labels(LabelSets { names: names(&["b", "new", "a"]), values: vec![0, 1, 1, 1, -1, -1] });
+        let mut data = Dataset::new(Matrix::Dense { rows: 2, cols: 1, values: vec![0.0; 2].into() }).with_target(target);
+        let labels = names(&["a", "b"]);
+        let said = leave_new_labels(&mut data, &labels).unwrap();
+        assert!(said.contains("1 label was not there") && said.contains("`new`"), "{said}");
+        assert_eq!(leave_new_labels(&mut data, &labels), None);
+        let p = vec![0.75, 0.25, 0.75, 0.25];
+        let found = LabelPrediction { probability: p.clone(), score: p, chosen: vec![true, false, true, false], novelty: vec![0.0; 2] };
+        let scores = Scores::of_labels(&found, &data, &labels).unwrap();
+        // of three known entries one is wrong; one row is known as a whole
+        assert_eq!(
+            scores.line(),
+            "Hamming loss 0.3333, micro F1 0.6667, subset accuracy 1.000, average precision 1.000, log loss 0.6539 over 2 rows"
+        );
+        let json = scores.as_json();
+        assert_eq!((&json["known_entries"], &json["known_rows"], &json["ranking_loss"]), (&json!(3), &json!(1), &json!(0.0)));
+        assert_eq!(scores.figures()[3], ("average precision", 1.0));
+        data.target = Target::None;
+        assert_eq!(Scores::of_labels(&found, &data, &labels), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target, TargetKind};
-use variegate_io::read::{ColumnSpec, ReadError, ReadOptions, read};
+use variegate_io::read::{ColumnSpec, ReadError, ReadOptions, Schema, read, read_features};
 use variegate_io::write::write_csv;
 
 fn file(name: &str, bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -112,6 +112,40 @@ fn text_files_give_a_value_a_line() {
     let options = ReadOptions { target: Some(ColumnSpec::File { path, columns: vec![] }), ..ReadOptions::default() };
     let d = read(&x, &options).unwrap();
     assert_eq!(d.target, Target::Classes(Classes::encode(["New York", "Ü"])));
+}
+
+/// Columns of labels: by name or by the beginning of names at a fit, those that are there in rows to predict.
+#[test]
+fn labels_in_columns() {
+    let names = |all: &[&str]| all.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+    let labels = |d: Dataset<'static>| match d.target {
+        Target::Labels(l) => (l.names, l.values),
+        other => panic!("{other:?}"),
+    };
+    let text = "x,l_sea,l_sun,note\n0.5,1,0,7\n1.5,,-1,8\n";
+    let sets = |list: &[&str]| ReadOptions {
+        target: Some(ColumnSpec::Columns(names(list))),
+        target_kind: TargetKind::Labels,
+        ignore: names(&["note"]),
+        ..ReadOptions::default()
+    };
+    let d = csv(text, &sets(&["l_*"])).unwrap();
+    assert_eq!(d.columns, ["x"]);
+    assert_eq!(labels(d), (names(&["l_sea", "l_sun"]), vec![1, 0, -1, -1]));
+    // of a fit: all labels that it knows, in its order
+    let known = ReadOptions { known_classes: Some(names(&["l_sun", "l_sea"])), ..sets(&["l_*"]) };
+    assert_eq!(labels(csv(text, &known).unwrap()), (names(&["l_sun", "l_sea"]), vec![0, 1, -1, -1]));
+    let more = ReadOptions { known_classes: Some(names(&["l_town", "l_sun", "l_sea"])), ..sets(&["*"]) };
+    assert!(fault(text, &more).contains("no column `l_town`"));
+    // of rows to predict: those that the file has, if it has any, and of these the ones that were asked for
+    let schema = Schema { columns: names(&["x"]), width: 1 };
+    let predict = |text: &str, asked: &[&str]| {
+        let (_dir, path) = file("t.csv", text.as_bytes());
+        read_features(&path, &schema, &ReadOptions { open_target: true, known_classes: more.known_classes.clone(), ..sets(asked) })
+    };
+    assert_eq!(labels(predict(text, &["*"]).unwrap()), (names(&["l_sun", "l_sea"]), vec![0, 1, -1, -1]));
+    assert_eq!(labels(predict(text, &["l_sea"]).unwrap()), (names(&["l_sea"]), vec![1, -1]));
+    assert!(predict("x\n1\n", &["*"]).unwrap_err().to_string().contains("no column `l_town`"));
 }
 
 fn number() -> impl Strategy<Value = f64> {

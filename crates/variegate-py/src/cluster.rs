@@ -170,7 +170,7 @@ pub struct Elsewhere {
     columns: Vec<String>,
     width: usize,
     sparse: bool,
-    /// Names of the classes, or number of real outcomes.
+    /// Names of the classes, the word `labels` and their names, or number of real outcomes.
     target: Option<TargetOf>,
     sources: Option<Vec<String>>,
     weighted: bool,
@@ -180,6 +180,7 @@ pub struct Elsewhere {
 pub enum TargetOf {
     Real(usize),
     Classes(Vec<String>),
+    Labels(String, Vec<String>),
 }
 
 /// Workers that Python reaches. What Python raises is kept aside and raised again when the fit has ended.
@@ -198,6 +199,7 @@ impl PythonCluster {
             None => TargetHeader::None,
             Some(TargetOf::Real(outcomes)) => TargetHeader::Real(outcomes),
             Some(TargetOf::Classes(names)) => TargetHeader::Classes(names),
+            Some(TargetOf::Labels(_, names)) => TargetHeader::Labels(names),
         };
         let shape = shape(rows, width, block_rows.max(1));
         let spans: Vec<_> = spans.into_iter().map(|(first, end)| first..end).collect();

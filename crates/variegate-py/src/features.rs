@@ -3,7 +3,7 @@
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use variegate::data::{Classes, Dataset, Matrix, Target};
+use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target};
 
 /// Features as Python hands them over: a C-contiguous matrix, or the parts of a CSR matrix (row offsets, columns, values, number
 /// of columns).
@@ -48,10 +48,12 @@ pub fn classes((codes, names): Sources<'_>) -> PyResult<Classes> {
     Ok(Classes { codes: codes.as_slice()?.to_vec(), names })
 }
 
-/// Targets as Python hands them over: positions of classes and their names, or a C-contiguous matrix of real outcomes, one row a row.
+/// Targets as Python hands them over: positions of classes and their names, a C-contiguous matrix of label entries (1 present, 0 absent,
+/// -1 unknown) and the names of the labels, or a C-contiguous matrix of real outcomes; one row a row.
 #[derive(FromPyObject)]
 pub enum Outcomes<'py> {
     Classes(PyReadonlyArray1<'py, u32>, Vec<String>),
+    Labels(PyReadonlyArray2<'py, i8>, Vec<String>),
     Real(PyReadonlyArray2<'py, f64>),
 }
 
@@ -60,6 +62,12 @@ impl Outcomes<'_> {
     pub fn target(&self) -> PyResult<Target> {
         Ok(match self {
             Self::Classes(codes, names) => Target::Classes(Classes { codes: codes.as_slice()?.to_vec(), names: names.clone() }),
+            Self::Labels(entries, names) => {
+                if !entries.is_c_contiguous() || entries.shape()[1] != names.len() {
+                    return Err(PyValueError::new_err("labels must be C-contiguous, with a name for each column"));
+                }
+                Target::Labels(LabelSets { names: names.clone(), values: entries.as_slice()?.to_vec() })
+            }
             Self::Real(y) => {
                 if !y.is_c_contiguous() {
                     return Err(PyValueError::new_err("outcomes must be C-contiguous (`numpy.ascontiguousarray`)"));

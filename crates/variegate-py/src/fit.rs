@@ -29,8 +29,8 @@ pub struct FitResult {
 /// Fits a model family.
 ///
 /// `x` is a C-contiguous float64 matrix or a tuple (indptr, indices, values, n_columns) of uint64, uint32 and float64 arrays; `y` a tuple
-/// of positions (uint32) and names of classes, or a float64 matrix of real outcomes, as the settings ask, or None for a model of the rows
-/// alone; `sources` a tuple of positions and names of the rows' sources. The interpreter is released during the fit; `progress` is called
+/// of positions (uint32) and names of classes, a tuple of an int8 matrix (1 present, 0 absent, -1 unknown) and names of labels, or a float64
+/// matrix of real outcomes, as the settings ask, or None for a model of the rows alone; `sources` a tuple of positions and names of the rows' sources. The interpreter is released during the fit; `progress` is called
 /// a few times a second with a list of (chain, sweeps, total, warm_up, finished, objective, components). With `out` the run is kept in that folder, and gone on with if
 /// it is there already; `free_seed` lets it keep its own seed then, and `class_type` and `source_type` (integer, real, boolean, text) say what
 /// the run remembers labels as.

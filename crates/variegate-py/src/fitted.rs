@@ -5,11 +5,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::OnceLock;
-use variegate::answer::{Figure, HeldOutEffort, Posterior, Predict, PredictDraws, Summary};
+use variegate::answer::{Figure, HeldOutEffort, LabelRule, Posterior, Predict, PredictDraws, Summary, known_labels};
 use variegate::data::{DataError, Dataset, Matrix, Target};
 use variegate::model;
 use variegate::run::Report;
-use variegate::score::completion;
+use variegate::score::{LabelScores, completion};
 
 use crate::error::raise;
 use crate::features::{Features, Outcomes, Sources, with_sources};
@@ -160,6 +160,70 @@ impl FittedModel {
         out.set_item("deviation", array(py, &shape, found.deviation)?)?;
         out.set_item("quantiles", quantiles)?;
         out.set_item("ln_density", found.ln_density.map(|d| PyArray1::from_vec(py, d)))?;
+        Ok(out)
+    }
+
+    /// Names of the labels of which a set is predicted; none where no sets are.
+    #[getter]
+    fn labels(&self) -> Vec<String> {
+        self.posterior.labels().to_vec()
+    }
+
+    /// Words that `rule` of `predict_labels` may be; the first is the default.
+    #[getter]
+    fn rules(&self) -> Vec<&str> {
+        self.posterior.rules().to_vec()
+    }
+
+    /// Sets of labels: `probability`, `score` (what labels are ranked by) and `chosen`, one row a row of `x`, and `novelty`, one number a
+    /// row. Labels that `y` knows of a row inform its others.
+    #[pyo3(signature = (x, rule="", nonempty=false, y=None))]
+    fn predict_labels<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        rule: &str,
+        nonempty: bool,
+        y: Option<Outcomes<'_>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let how = LabelRule { rule, nonempty, given: y.is_some() };
+        let data = self.named(with_target(x.matrix()?, y)?);
+        let shape = [data.rows(), self.posterior.labels().len()];
+        let found = py.detach(|| self.posterior.predict_labels(&data, &how)).map_err(raise)?;
+        let out = PyDict::new(py);
+        out.set_item("probability", array(py, &shape, found.probability)?)?;
+        out.set_item("score", array(py, &shape, found.score)?)?;
+        out.set_item("chosen", PyArray1::from_vec(py, found.chosen).reshape(&shape[..])?)?;
+        out.set_item("novelty", PyArray1::from_vec(py, found.novelty))?;
+        Ok(out)
+    }
+
+    /// How well sets of labels of rows are predicted: every score by its name, None where these rows do not define it, with `rows`,
+    /// `known_rows` and `known_entries`.
+    #[pyo3(signature = (x, y, rule="", nonempty=false))]
+    fn label_scores<'py>(
+        &self,
+        py: Python<'py>,
+        x: Features<'_>,
+        y: Outcomes<'_>,
+        rule: &str,
+        nonempty: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let data = self.named(with_target(x.matrix()?, Some(y))?);
+        let labels = self.posterior.labels();
+        let how = LabelRule { rule, nonempty, given: false };
+        let scored = py.detach(|| {
+            let found = self.posterior.predict_labels(&data, &how)?;
+            Ok(LabelScores::of(&found, &known_labels(&data, labels)?, labels.len()))
+        });
+        let scores: LabelScores = scored.map_err(raise)?;
+        let out = PyDict::new(py);
+        for (name, figure) in scores.figures() {
+            out.set_item(name, figure)?;
+        }
+        for (name, count) in [("rows", scores.rows), ("known_rows", scores.known_rows), ("known_entries", scores.known_entries)] {
+            out.set_item(name, count)?;
+        }
         Ok(out)
     }
 
@@ -394,6 +458,7 @@ impl FittedModel {
         let predicted = match self.posterior.outputs() {
             0 if !self.posterior.predicts() && self.posterior.sources().is_empty() => "no target".to_string(),
             0 if !self.posterior.predicts() => format!("{} sources", self.posterior.sources().len()),
+            0 if !self.posterior.labels().is_empty() => format!("{} labels", self.posterior.labels().len()),
             0 => format!("{} classes", self.posterior.classes().len()),
             outputs => format!("{outputs} outcomes"),
         };
@@ -417,7 +482,8 @@ fn with_target<'a>(x: Matrix<'a>, y: Option<Outcomes<'_>>) -> PyResult<Dataset<'
     let found = match &target {
         Target::Classes(c) => c.len(),
         Target::Real { width, values } => values.len() / width.max(&1),
-        _ => 0,
+        Target::Labels(l) => l.values.len() / l.names.len().max(1),
+        Target::None => 0,
     };
     if found != data.rows() {
         return Err(raise(DataError::Length { what: "y", rows: data.rows(), found }.into()));

@@ -5,14 +5,14 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use variegate::answer::{Posterior, Selection};
+use variegate::answer::{LabelRule, Posterior, Selection};
 use variegate_io::run_dir::RunDir;
 
 use super::predict;
 use crate::categories::{self, ByCategory};
 use crate::data_file::DataFile;
 use crate::exit::{Exit, Tone, say};
-use crate::scores::{Scorable, Scores};
+use crate::scores::{Scorable, Scores, leave_new_labels};
 use crate::selection::{self, Row, Structures};
 use crate::validation::Kept;
 use crate::{files, options, output, tables, training};
@@ -156,8 +156,9 @@ impl Tried {
         categories::check(matches, self.posterior.as_ref())?;
         let reader = files::recorded(&self.run);
         let mut data = files::read_prediction(test, self.posterior.as_ref(), reader, matches)?;
+        let new_labels = leave_new_labels(&mut data, self.posterior.labels());
         let scorable = Scorable::of(&data, self.posterior.classes());
-        if let Some(remark) = &scorable.remark {
+        for remark in scorable.remark.iter().chain(&new_labels) {
             say(Tone::Warning, &tables::wrap(&format!("`{}`: {remark}", self.path.display()), 80, ""));
         }
         if scorable.rows.as_ref().is_some_and(Vec::is_empty) {
@@ -175,6 +176,8 @@ impl Tried {
         let one = |posterior: &dyn Posterior| -> Result<Scores> {
             let scores = if posterior.outputs() > 0 {
                 Scores::of_real(&posterior.predict_real(&data, &[], "")?, &data)
+            } else if !posterior.labels().is_empty() {
+                Scores::of_labels(&posterior.predict_labels(&data, &LabelRule::default())?, &data, posterior.labels())
             } else {
                 Scores::of_classes(&posterior.predict(&data, "")?, &data, posterior.classes())
             };
@@ -239,7 +242,8 @@ fn check_alike(all: &[Tried], test: bool) -> Result<()> {
         if f != g && !test {
             bail!("`{a}` is a run of `{f}` and `{b}` one of `{g}`: compare runs of different models on held-out rows with --test FILE");
         }
-        if first.posterior.classes() != other.posterior.classes() || first.posterior.outputs() != other.posterior.outputs() {
+        let target = |t: &Tried| (t.posterior.classes().to_vec(), t.posterior.labels().to_vec(), t.posterior.outputs());
+        if target(first) != target(other) {
             bail!("`{a}` and `{b}` were fitted to different targets: only runs that predict the same can be compared");
         }
     }

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use variegate::answer::{HeldOutEffort, Posterior};
-use variegate::data::{Dataset, Target, split};
+use variegate::answer::{HeldOutEffort, LabelRule, Posterior};
+use variegate::data::{Dataset, Target, TargetKind, split};
 use variegate::model::{FAMILIES, Family, family};
 use variegate::run::{Ending, Purpose, Stream};
 use variegate::score::completion;
@@ -68,7 +68,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         }
     }
     // how many factors there are takes longer to agree on than a demonstration has time for: the table says so, and that is all
-    let judged = |f: &&Found| matches!(f.scores, Held::Classes { .. });
+    let judged = |f: &&Found| matches!(f.scores, Held::Classes { .. } | Held::Labels { .. });
     Ok(if found.iter().filter(judged).all(|f| f.converged) { Exit::Success } else { Exit::NotConverged })
 }
 
@@ -128,6 +128,8 @@ struct Found {
 enum Held {
     /// Their classes; guessing always says the most frequent one.
     Classes { accuracy: f64, log_loss: f64, guessing: f64 },
+    /// Their sets of labels; guessing gives each label the log loss of its share in the rows of the fit.
+    Labels { micro_f1: f64, hamming: f64, log_loss: f64, guessing: f64 },
     /// The halves of them that were not shown; guessing gives each column its share in the rows of the fit.
     Rows { perplexity: f64, guessing: f64 },
     /// Their log density; guessing takes columns as independent and Gaussian, as in the rows of the fit.
@@ -142,7 +144,8 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     let strata = match (&simulation.data.target, &simulation.data.sources) {
         (Target::Classes(classes), _) => Some(&classes.codes),
         (Target::None, sources) => sources.as_ref().map(|s| &s.codes),
-        _ => bail!("{name} simulates no classes: the demonstration cannot show it"),
+        (Target::Labels(_), _) => None,
+        _ => bail!("{name} simulates real outcomes: the demonstration cannot show it"),
     };
     let parts = split::train_test(ROWS, HELD_OUT, strata.map(Vec::as_slice), &mut rng)?;
     let path = |part: &str| folder.join("data").join(format!("{name}-{part}.csv"));
@@ -152,7 +155,11 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
         eprintln!("{name}: {} simulated, {} of them held out", tables::count(ROWS, "row", "rows"), parts.test.len());
     }
 
-    let target = matches!(simulation.data.target, Target::Classes(_)).then(|| ColumnSpec::column(simulate::TARGET));
+    let target = match &simulation.data.target {
+        Target::Classes(_) => Some(ColumnSpec::column(simulate::TARGET)),
+        Target::Labels(labels) => Some(ColumnSpec::Columns(labels.names.clone())),
+        _ => None,
+    };
     let sources = simulation.data.sources.as_ref().map(|_| ColumnSpec::column(simulate::SOURCES));
     let reader = ReadOptions { target, sources, ..ReadOptions::default() };
     let request = fit::FitRequest {
@@ -170,7 +177,18 @@ fn one(job: &Job, folder: &Path, seed: u64, quiet: bool) -> Result<Option<Found>
     };
     let done = request.fit(false)?;
     let (Some(posterior), Ending::Complete) = (done.posterior, done.end.ending) else { return Ok(None) };
-    let scores = if posterior.predicts() {
+    let scores = if !posterior.labels().is_empty() {
+        let known_classes = Some(posterior.labels().to_vec());
+        let reader = ReadOptions { known_classes, target_kind: TargetKind::Labels, ..reader };
+        let (test, _) = files::read_training(&DataFile::of(&path("test"))?, &reader)?;
+        let (train, _) = files::read_training(&DataFile::of(&path("train"))?, &reader)?;
+        let found = posterior.predict_labels(&test, &LabelRule::default())?;
+        let Some(Scores::Labels(scores)) = Scores::of_labels(&found, &test, posterior.labels()) else {
+            bail!("the held-out rows have no labels")
+        };
+        let [micro_f1, hamming, log_loss] = [scores.micro_f1, scores.hamming_loss, scores.log_loss].map(|s| s.unwrap_or(f64::NAN));
+        Held::Labels { micro_f1, hamming, log_loss, guessing: by_rates(&train, &test) }
+    } else if posterior.predicts() {
         let reader = ReadOptions { known_classes: Some(posterior.classes().to_vec()), ..reader };
         let (test, _) = files::read_training(&DataFile::of(&path("test"))?, &reader)?;
         let predicted = posterior.predict(&test, "")?;
@@ -207,6 +225,17 @@ fn guessing(data: &Dataset<'_>) -> f64 {
         Target::Classes(c) => c.counts().into_iter().max().unwrap_or(0) as f64 / c.len().max(1) as f64,
         _ => 0.0,
     }
+}
+
+/// Log loss of an entry where each label has its share in other rows, with one more of each kind so that nothing is impossible.
+fn by_rates(train: &Dataset<'_>, test: &Dataset<'_>) -> f64 {
+    let (Target::Labels(seen), Target::Labels(held)) = (&train.target, &test.target) else { return f64::NAN };
+    let width = seen.names.len().max(1);
+    let count = |c: usize, value: i8| 1.0 + seen.values.iter().skip(c).step_by(width).filter(|v| **v == value).count() as f64;
+    let rates: Vec<f64> = (0..width).map(|c| count(c, 1) / (count(c, 1) + count(c, 0))).collect();
+    let known = || held.values.iter().enumerate().filter(|(_, v)| **v >= 0);
+    let loss = |(at, v): (usize, &i8)| -(if *v == 1 { rates[at % width] } else { 1.0 - rates[at % width] }).ln();
+    known().map(loss).sum::<f64>() / known().count() as f64
 }
 
 /// Perplexity of counts where each column has its share in other rows, with one more of everything so that nothing is impossible.
@@ -276,6 +305,7 @@ fn shown(found: &[Found]) -> String {
     let verdict = |f: &Found| [if f.converged { "yes" } else { "no" }.to_string(), format!("{:.1}", f.seconds)];
     let begin = |f: &Found| [f.name.clone(), f.train.to_string(), f.held_out.to_string()];
     let mut classes = Table::new(["model", "rows", "held out", "accuracy", "guessing", "log loss", "converged", "seconds"]);
+    let mut labels = Table::new(["model", "rows", "held out", "micro F1", "Hamming", "log loss", "guessing", "converged", "seconds"]);
     let mut rows = Table::new(["model", "rows", "held out", "perplexity", "guessing", "converged", "seconds"]);
     let mut densities = Table::new(["model", "rows", "held out", "ln p a row", "guessing", "converged", "seconds"]);
     for f in found {
@@ -283,6 +313,10 @@ fn shown(found: &[Found]) -> String {
             Held::Classes { accuracy, log_loss, guessing } => {
                 let figures = [accuracy, guessing, log_loss].map(|v| format!("{v:.3}"));
                 classes.row(begin(f).into_iter().chain(figures).chain(verdict(f)));
+            }
+            Held::Labels { micro_f1, hamming, log_loss, guessing } => {
+                let figures = [micro_f1, hamming, log_loss, guessing].map(|v| format!("{v:.3}"));
+                labels.row(begin(f).into_iter().chain(figures).chain(verdict(f)));
             }
             Held::Rows { perplexity, guessing } => {
                 let figures = [perplexity, guessing].map(tables::number);
@@ -296,6 +330,7 @@ fn shown(found: &[Found]) -> String {
     }
     let mut text = classes.render(tables::stdout_width());
     for (table, any) in [
+        (labels, found.iter().any(|f| matches!(f.scores, Held::Labels { .. }))),
         (rows, found.iter().any(|f| matches!(f.scores, Held::Rows { .. }))),
         (densities, found.iter().any(|f| matches!(f.scores, Held::Density { .. }))),
     ] {
@@ -336,6 +371,12 @@ impl Found {
                 value["accuracy"] = json!(accuracy);
                 value["guessing"] = json!(guessing);
                 value["log_loss"] = json!(log_loss);
+            }
+            Held::Labels { micro_f1, hamming, log_loss, guessing } => {
+                value["micro_f1"] = json!(micro_f1);
+                value["hamming_loss"] = json!(hamming);
+                value["log_loss"] = json!(log_loss);
+                value["guessing"] = json!(guessing);
             }
             Held::Rows { perplexity, guessing } => {
                 value["perplexity"] = json!(perplexity);

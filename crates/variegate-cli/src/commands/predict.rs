@@ -1,13 +1,14 @@
-//! `variegate predict`: class probabilities, or distributions of real outcomes, of new rows.
+//! `variegate predict`: class probabilities, distributions of real outcomes, or sets of labels, of new rows.
 
 use anyhow::{Context, Result, bail};
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use variegate::answer::{ClassProbabilities, Posterior, Predict, PredictDraws, RealPrediction, Responsibilities};
+use variegate::answer::{
+    ClassProbabilities, LabelPrediction, LabelRule, Posterior, Predict, PredictDraws, RealPrediction, Responsibilities,
+};
 use variegate::data::{Dataset, Target};
 use variegate_io::read::{ColumnSpec, ReadOptions};
 use variegate_io::run_dir::RunDir;
@@ -16,8 +17,8 @@ use super::summary;
 use crate::categories::{self, ByCategory};
 use crate::data_file::STANDARD;
 use crate::exit::{Exit, Tone, Usage, say};
-use crate::scores::{Scorable, Scores};
-use crate::{files, options, output, tables, training};
+use crate::scores::{Scorable, Scores, leave_new_labels};
+use crate::{files, label_sets, options, output, tables, training};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,7 @@ Examples:
   variegate predict runs/a test.csv --interval 0.9 -o pred.csv
   variegate predict runs/regression test.csv --quantiles 0.1,0.9
   variegate predict runs/a test.csv --by section -o pred.csv
+  variegate predict runs/labels test.csv --rule micro-f1 --nonempty
 
 Columns are found by their names; others are left out. Where the file also has
 the target, scores are told on standard error; --by adds a table of them, on
@@ -38,7 +40,11 @@ upper are where the outcome itself lies.
 
 Probabilities are averaged over posterior draws: for each row over as many,
 evenly spaced, as bring their Monte Carlo error below 0.005; intervals and real
-outcomes take all. --predict-draws says how many instead.";
+outcomes take all. --predict-draws says how many instead.
+
+Of sets of labels the column `labels` has those that were chosen, separated by
+semicolons, p_LABEL the probability of each, and `novelty` how sure it is that
+the row is like none of the fit.";
 
 pub fn command() -> Command {
     let method = Arg::new("method").long("method").value_name("WORD").help(
@@ -77,6 +83,8 @@ pub fn command() -> Command {
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
         .args([method, quantiles, interval, draws, responsibilities])
+        .args(label_sets::arguments())
+        .arg(label_sets::given())
         .args([target(), categories::argument()])
         .args(files::format_arguments())
         .args([
@@ -123,8 +131,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
             posterior.family()
         );
     }
-    if posterior.outputs() == 0 && matches.value_source("quantiles") == Some(ValueSource::CommandLine) {
-        return Err(Usage("--quantiles is for runs that were fitted to real outcomes; this one predicts classes".into()).into());
+    let refuse = |names: &[&str], only: &str| label_sets::refuse(matches, names, only, posterior.as_ref());
+    if posterior.outputs() == 0 {
+        refuse(&["quantiles"], "were fitted to real outcomes")?;
+    }
+    if posterior.labels().is_empty() {
+        refuse(&["rule", "nonempty", "given"], "predict sets of labels")?;
+    } else {
+        refuse(&["method", "interval", "predict-draws"], "predict classes or real outcomes")?;
     }
     categories::check(matches, posterior.as_ref())?;
     warn_incomplete(&run, "predictions");
@@ -137,9 +151,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         draws: matches.get_one::<PredictDraws>("predict-draws").copied().unwrap_or_default(),
         level: matches.get_one::<f64>("interval").copied(),
     };
+    let rule = label_sets::rule(matches);
     let levels: Vec<f64> = matches.get_many::<f64>("quantiles").map(|l| l.copied().collect()).unwrap_or_default();
     let refused = || format!("cannot predict `{}`", file.name());
     let categories = categories::take(matches, &mut data);
+    if rule.given && matches!(data.target, Target::None) {
+        bail!("`{}` has no labels that could inform others: name their columns with --target COLUMN,…", file.name());
+    }
+    let new_labels = leave_new_labels(&mut data, posterior.labels());
     let scorable = Scorable::of(&data, posterior.classes());
     let subset = scorable.subset(&data, posterior.classes());
     if subset.is_some() {
@@ -147,11 +166,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         data.target = Target::None;
     }
     let scored = subset.as_ref().unwrap_or(&data);
-    let (values, mut scores) = predict(posterior.as_ref(), &data, outcomes.clone(), levels, &how).with_context(refused)?;
+    let (values, mut scores) = predict(posterior.as_ref(), &data, outcomes.clone(), levels, &how, &rule).with_context(refused)?;
     // of the rows that can be scored, where they are not all
     let mut again = None;
     if let Some(rows) = scorable.rows.as_ref().filter(|rows| !rows.is_empty()) {
-        let found = predict(posterior.as_ref(), scored, outcomes, Vec::new(), &how).with_context(refused)?;
+        let found = predict(posterior.as_ref(), scored, outcomes, Vec::new(), &how, &rule).with_context(refused)?;
         scores = found.1;
         again = Some((found.0, rows));
     }
@@ -178,15 +197,21 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
             Some(posterior.responsibilities(&data).with_context(refused)?)
         }
     };
-    let table = Predictions { posterior: posterior.as_ref(), values, shares };
+    let table = Predictions { posterior: posterior.as_ref(), values, shares, rule: &rule };
     if let Some(out) = out {
         output::to_file(out, force, |file| table.write_csv(file))?;
     }
     match (out, json) {
-        (Some(out), true) => output::json(&json!({
-            "run": run.path(), "rows": data.rows(), "out": out, "classes": posterior.classes(), "scores": scores.map(|s| s.as_json()),
-            "by": by.as_ref().map(ByCategory::as_json),
-        }))?,
+        (Some(out), true) => {
+            let mut value = json!({
+                "run": run.path(), "rows": data.rows(), "out": out, "classes": posterior.classes(), "scores": scores.map(|s| s.as_json()),
+                "by": by.as_ref().map(ByCategory::as_json),
+            });
+            if !posterior.labels().is_empty() {
+                value["labels"] = json!(posterior.labels());
+            }
+            output::json(&value)?
+        }
         (Some(out), false) if !quiet => eprintln!("predicted {} into {}", tables::count(data.rows(), "row", "rows"), out.display()),
         (None, true) => {
             let mut value = table.as_json(scores);
@@ -203,7 +228,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let (Some(scores), false) = (&scores, quiet) {
         eprintln!("{}", scores.line());
     }
-    if let Some(remark) = &scorable.remark {
+    for remark in scorable.remark.iter().chain(&new_labels) {
         say(Tone::Warning, &tables::wrap(remark, 80, ""));
     }
     match by {
@@ -234,6 +259,7 @@ enum Values {
         levels: Vec<f64>,
         found: RealPrediction,
     },
+    Labels(LabelPrediction),
 }
 
 fn predict(
@@ -242,7 +268,14 @@ fn predict(
     outcomes: Vec<String>,
     levels: Vec<f64>,
     how: &Predict<'_>,
+    rule: &LabelRule<'_>,
 ) -> Result<(Values, Option<Scores>)> {
+    if !posterior.labels().is_empty() {
+        let found = posterior.predict_labels(data, rule)?;
+        // what was given cannot be scored
+        let scores = if rule.given { None } else { Scores::of_labels(&found, data, posterior.labels()) };
+        return Ok((Values::Labels(found), scores));
+    }
     if posterior.outputs() > 0 {
         let ends = how.quantiles()?.map(|(lower, upper)| [lower, upper]);
         let all: Vec<f64> = levels.iter().chain(ends.iter().flatten()).copied().collect();
@@ -271,6 +304,7 @@ struct Predictions<'a> {
     posterior: &'a dyn Posterior,
     values: Values,
     shares: Option<Responsibilities>,
+    rule: &'a LabelRule<'a>,
 }
 
 /// A column of a matrix that is kept row by row.
@@ -283,15 +317,23 @@ struct Column<'a> {
 
 impl Predictions<'_> {
     /// `row,prediction,p_a,p_b,sd_a,sd_b` or `row,mean,sd,q0.05,q0.5,q0.95` (with `_NAME` where there are several outcomes), then with
-    /// intervals `lower_a,lower_b,upper_a,upper_b` or `lower,upper`, then `share_NAME` of hidden components: rows count from 1, numbers are written to the last digit.
+    /// intervals `lower_a,lower_b,upper_a,upper_b` or `lower,upper`; or `row,labels,p_a,p_b,novelty`, with `score_a,score_b` before
+    /// `novelty` where labels are not ranked by their probabilities. Then `share_NAME` of hidden components: rows count from 1, numbers are
+    /// written to the last digit.
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
-        let classes = self.posterior.classes();
-        let best = match &self.values {
-            Values::Classes(found) => Some(found.best(classes.len())),
-            Values::Real { .. } => None,
+        let (classes, labels) = (self.posterior.classes(), self.posterior.labels());
+        let (heading, words) = match &self.values {
+            Values::Classes(found) => {
+                ("row,prediction", Some(found.best(classes.len()).into_iter().map(|best| output::csv_field(&classes[best])).collect()))
+            }
+            Values::Labels(found) => {
+                let sets = label_sets::written(found, labels);
+                ("row,labels", Some(sets.iter().map(|set| output::csv_field(set)).collect::<Vec<_>>()))
+            }
+            Values::Real { .. } => ("row", None),
         };
         let columns = self.columns();
-        let mut line = String::from(if best.is_some() { "row,prediction" } else { "row" });
+        let mut line = String::from(heading);
         for column in &columns {
             let _ = write!(line, ",{}", output::csv_field(&column.name));
         }
@@ -300,8 +342,8 @@ impl Predictions<'_> {
         for i in 0..rows {
             line.clear();
             let _ = write!(line, "{}", i + 1);
-            if let Some(best) = &best {
-                let _ = write!(line, ",{}", output::csv_field(&classes[best[i]]));
+            if let Some(words) = &words {
+                let _ = write!(line, ",{}", words[i]);
             }
             for c in &columns {
                 let _ = write!(line, ",{}", c.values[i * c.width + c.at]);
@@ -341,6 +383,14 @@ impl Predictions<'_> {
                     add(&mut all, outcomes, named((*end).into()), quantiles);
                 }
             }
+            Values::Labels(found) => {
+                let labels = self.posterior.labels();
+                add(&mut all, labels, |l| format!("p_{l}"), &found.probability);
+                if found.score != found.probability {
+                    add(&mut all, labels, |l| format!("score_{l}"), &found.score);
+                }
+                all.push(Column { name: "novelty".into(), values: &found.novelty, at: 0, width: 1 });
+            }
         }
         if let Some(shares) = &self.shares {
             add(&mut all, &shares.names, |n| format!("share_{n}"), &shares.share);
@@ -376,6 +426,18 @@ impl Predictions<'_> {
                         [lower, upper] => json!({ "lower": rows(lower, width), "upper": rows(upper, width) }),
                         _ => Value::Null,
                     },
+                })
+            }
+            Values::Labels(found) => {
+                let labels = self.posterior.labels();
+                json!({
+                    "labels": labels,
+                    "rule": self.rule.word(self.posterior.rules()).ok(),
+                    "nonempty": self.rule.nonempty,
+                    "prediction": label_sets::chosen(found, labels),
+                    "probability": rows(&found.probability, labels.len()),
+                    "score": (found.score != found.probability).then(|| rows(&found.score, labels.len())),
+                    "novelty": found.novelty,
                 })
             }
         };

@@ -1,4 +1,5 @@
-//! `variegate score`: how probable held-out rows are under a model of rows alone, and how well it completes them.
+//! `variegate score`: how probable held-out rows are under a model of rows alone, and how well it completes them; or how well sets of
+//! labels are predicted.
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
@@ -14,8 +15,9 @@ use crate::data_file::STANDARD;
 use crate::exit::{Exit, Usage};
 use crate::opened::Opened;
 use crate::tables::{self, Table};
-use crate::{files, options, output};
+use crate::{files, label_sets as sets, options, output};
 
+mod label_sets;
 mod labelled;
 
 const EXAMPLES: &str = "\
@@ -24,12 +26,17 @@ Examples:
   variegate score runs/a test.csv --completion --seed 3 -o rows.csv
   variegate score runs/a test.csv --perplexity --runs 50 --json
   variegate score runs/a test.csv --labels kind --among train.csv
+  variegate score runs/labels test.csv --rule micro-f1 --json
 
 --completion shows half of each row's counts to the model and scores what it
 predicts of the other half: any model of counts can be compared by it, and it is
 fast. --perplexity is the log probability of whole rows, by annealed importance
 sampling. Counts are scored by the first unless told otherwise, real numbers by
-the second (of what was observed of a row, where entries may be missing).";
+the second (of what was observed of a row, where entries may be missing).
+
+A model that predicts sets of labels is scored by what it chooses, by how it
+ranks labels and by its probabilities; --target names the columns of labels,
+where they are others than at the fit.";
 
 /// What the probability of counts is not.
 const BAG: &str = "This is the probability of a bag of counts. A topic model's perplexity is that of a sequence of words, which is another \
@@ -58,7 +65,7 @@ pub fn command() -> Command {
         Arg::new(id).long(long).value_name("COLUMN").help(help).help_heading("Data")
     };
     Command::new("score")
-        .about("Tell how well a model of rows alone predicts rows it has not seen")
+        .about("Tell how well a model of rows alone, or of sets of labels, predicts rows it has not seen")
         .arg(summary::run_argument())
         .arg(files::file("File with the columns that the model was fitted to"))
         .args([
@@ -66,7 +73,8 @@ pub fn command() -> Command {
             figure("perplexity", "Log probability of whole rows, averaged over the draws (log PPD) [default for real numbers]"),
         ])
         .group(ArgGroup::new("figure").args(["completion", "perplexity"]))
-        .arg(files::sources())
+        .args(sets::arguments())
+        .args([files::sources(), super::predict::target()])
         .args([
             column("label", "labels", "Column with the class of each row: how well coordinates keep classes apart is told too")
                 .visible_alias("label"),
@@ -104,6 +112,10 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let opened = Opened::of(matches, "scores")?;
     let posterior = opened.posterior.as_ref();
+    if !posterior.labels().is_empty() {
+        return label_sets::run(&opened, matches);
+    }
+    sets::refuse(matches, &["rule", "nonempty", "target"], "predict sets of labels", posterior)?;
     let real = posterior.answers().density.is_some_and(|d| !d.counts());
     if real && options::flag(matches, "completion") {
         let text = "--completion splits counts in halves, but this run was fitted to real numbers: score it with --perplexity";

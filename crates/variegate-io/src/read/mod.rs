@@ -63,7 +63,7 @@ fn read_request(path: &Path, request: &ReadRequest<'_>) -> Result<(Dataset<'stat
         let options = request.options;
         let format = companion::format_of(path, options)?;
         let mut resolved = ReadOptions { format: Some(format), skip_index: false, ..options.clone() };
-        let table = matches!(format, Format::Csv | Format::Tsv | Format::Parquet);
+        let table = format.is_table();
         let chosen = matches!(request.features, Features::Chosen);
         if options.encode.is_some() && !table && chosen {
             return Err(Cause::NothingToEncode(format.word()));

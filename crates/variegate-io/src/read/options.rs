@@ -56,6 +56,11 @@ impl Format {
         Self::ALL.iter().find(|f| f.0 == self).map_or("csv", |f| f.1)
     }
 
+    /// Whether it is a table whose columns have names.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv | Self::Parquet)
+    }
+
     /// All words.
     pub fn words() -> String {
         Self::ALL.map(|f| f.1).join(", ")

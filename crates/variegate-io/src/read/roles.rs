@@ -96,7 +96,14 @@ impl<'o> ReadRequest<'o> {
             && !targets.is_empty()
             && let Some(known) = &self.options.known_classes
         {
-            targets = columns.find_all(known)?;
+            let all = columns.find_all(known);
+            targets = if self.options.open_target {
+                // of rows to predict some of the labels may be known, if any
+                let there = known.iter().filter_map(|name| columns.find(name).ok().filter(|j| targets.contains(j)));
+                Some(there.collect::<Vec<_>>()).filter(|t| !t.is_empty()).map_or(all, Ok)?
+            } else {
+                all?
+            };
         }
         let sources = columns.find_one(sources, "sources")?;
         let weights = columns.find_one(weights, "weights")?;

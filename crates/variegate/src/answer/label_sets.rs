@@ -71,7 +71,65 @@ pub fn known_labels(data: &Dataset<'_>, labels: &[String]) -> Result<Vec<i8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::{Answers, NamedArray, Origin, Posterior, Summary};
     use crate::data::{LabelSets, Matrix};
+
+    /// Says of every row what its features are: they are the probabilities.
+    struct Plain {
+        labels: Vec<String>,
+    }
+
+    impl Posterior for Plain {
+        fn origin(&self) -> Origin<'_> {
+            Origin { family: "plain", columns: &[], width: self.labels.len(), sources: &[] }
+        }
+        fn answers(&self) -> Answers<'_> {
+            Answers { label_sets: Some(self), ..Answers::default() }
+        }
+        fn summary(&self) -> Summary {
+            Summary::default()
+        }
+        fn arrays(&self) -> Vec<NamedArray> {
+            Vec::new()
+        }
+        fn save(&self) -> Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+    }
+
+    impl PredictLabels for Plain {
+        fn labels(&self) -> &[String] {
+            &self.labels
+        }
+        fn rules(&self) -> &'static [&'static str] {
+            &["hamming", "cardinality"]
+        }
+        fn predict(&self, data: &Dataset<'_>, how: &LabelRule<'_>) -> Result<LabelPrediction> {
+            let rule = how.word(self.rules())?;
+            let p = data.x.to_dense();
+            let mut found = LabelPrediction { score: p.clone(), probability: p, novelty: vec![0.0; data.rows()], ..Default::default() };
+            found.decide(rule, self.labels.len());
+            if how.nonempty {
+                found.fill_empty(self.labels.len());
+            }
+            Ok(found)
+        }
+    }
+
+    #[test]
+    fn fronts_ask_by_name() {
+        let plain = Plain { labels: names(&["a", "b"]) };
+        let posterior: &dyn Posterior = &plain;
+        assert!(posterior.predicts() && posterior.classes().is_empty() && posterior.outputs() == 0);
+        assert_eq!((posterior.labels(), posterior.rules()), (&plain.labels[..], &["hamming", "cardinality"][..]));
+        let data = Dataset::new(Matrix::dense(2, 2, vec![0.6, 0.8, 0.3, 0.4]));
+        let chosen = |rule, nonempty| posterior.predict_labels(&data, &LabelRule { rule, nonempty, given: false }).unwrap().chosen;
+        assert_eq!(chosen("", false), [true, true, false, false]);
+        assert_eq!(chosen("", true), [true, true, false, true]);
+        assert_eq!(chosen("cardinality", false), [false, true, false, true]);
+        let said = posterior.predict(&data, "").unwrap_err().to_string();
+        assert!(said.contains("cannot predict classes; it can predict sets of labels"), "{said}");
+    }
 
     fn names(list: &[&str]) -> Vec<String> {
         list.iter().map(|s| s.to_string()).collect()

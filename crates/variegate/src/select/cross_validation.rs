@@ -3,8 +3,9 @@
 //! The rows are dealt into k folds, stratified by class. Every pair of a point of the grid and a fold is a cell: a fit, with one
 //! thread, to the rows outside the fold, scored on those inside. Cells are independent, so they run side by side; each has the same
 //! seed, so that points differ by their settings and not by their luck. The loss is the mean of −ln p of the true class (of minus
-//! the log density, for real outcomes) over all rows, each held out once; its standard error comes from the k means of the folds,
-//! s/√k, and is rough for few folds. Row weights count in both fits and scores.
+//! the log density, for real outcomes; of what is true of a label, over all entries that are known of sets of labels) over all rows,
+//! each held out once; its standard error comes from the k means of the folds, s/√k, and is rough for few folds. Row weights count in
+//! both fits and scores.
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use crate::answer::{LabelRule, known_labels};
 use crate::data::split::{Split, folds};
 use crate::data::{DataError, Dataset, Target, TargetKind};
 use crate::model::{Family, RunSettings, fit};
@@ -233,11 +235,8 @@ pub fn cross_validate(
 fn splits(grid: &Grid<'_>, data: &Dataset<'_>) -> Result<Vec<Split>> {
     let strata = match &data.target {
         Target::Classes(c) => Some(&c.codes[..]),
-        Target::Real { .. } => None,
+        Target::Real { .. } | Target::Labels(_) => None,
         Target::None => return Err(DataError::NoTarget.into()),
-        Target::Labels(_) => {
-            return Err(Error::Unfit("cross-validation scores one class or real outcomes a row, not sets of labels".into()));
-        }
     };
     let mut rng = Stream::new(grid.seed, 0, Purpose::Split).rng();
     Ok(folds(data.rows(), grid.folds, strata, &mut rng as &mut dyn Rng)?)
@@ -282,6 +281,11 @@ fn held(grid: &Grid<'_>, data: &Dataset<'_>, point: &Map<String, Value>, split: 
         let scores = RealScore::of(&found, &test.target, weights).ok_or(DataError::NoTarget)?;
         let weight = weights.map_or(test.rows() as f64, |w| w.iter().sum());
         return Ok(Some(Held { weight, loss: -scores.ln_density, error: scores.squared_error }));
+    }
+    if model.target() == Some(TargetKind::Labels) {
+        let found = pool.install(|| posterior.predict_labels(&test, &LabelRule::default()))?;
+        let losses = Losses::of_labels(&found, &known_labels(&test, posterior.labels())?, posterior.labels().len(), weights);
+        return Ok(Some(Held { weight: losses.weight, loss: -losses.mean_ln_likelihood(), error: losses.mean_error() }));
     }
     let Target::Classes(truth) = &test.target else { return Err(DataError::NoTarget.into()) };
     let found = pool.install(|| posterior.predict(&test, ""))?;
