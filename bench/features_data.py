@@ -152,6 +152,7 @@ def main():
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--thin", type=int, default=5)
     parser.add_argument("--warmup", type=int, default=100)
+    parser.add_argument("--max-features", type=int, help="most features of a fit; texts grow a thousand without it")
     parser.add_argument("--priors", nargs="+", default=list(PRIORS))
     parser.add_argument("--out", type=Path, default=Path("bench/out/features.json"))
     options = parser.parse_args()
@@ -172,6 +173,7 @@ def main():
             cut = int(0.7 * len(order))
             train, test = np.sort(order[:cut]), np.sort(order[cut:])
             more = {"n_chains": 1, "n_warmup": options.warmup, "n_draws": options.draws, "thin": options.thin}
+            more |= {"max_features": options.max_features} if options.max_features else {}
             for method in options.priors:
                 if (name, split, method) not in done:
                     settings = PRIORS[method] | ({"kappa": float(X.shape[1])} if method.endswith(" D") else {})

@@ -31,7 +31,9 @@ pub mod features;
 mod fit;
 #[doc(hidden)] // for benchmarks
 pub mod gated;
+mod gathered;
 mod idle;
+pub mod labels;
 pub mod logistic;
 mod matching;
 mod ranks;
@@ -56,11 +58,12 @@ use crate::{Error, Result};
 
 /// The families as modules, for [`crate::prelude`]. A new one is one word here and one in [`FAMILIES`].
 pub mod families {
-    pub use super::{experts, factors, features, logistic, softmax};
+    pub use super::{experts, factors, features, labels, logistic, softmax};
 }
 
 /// Every family there is.
-pub static FAMILIES: &[&dyn Family] = &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors, &features::Features];
+pub static FAMILIES: &[&dyn Family] =
+    &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors, &features::Features, &labels::Labels];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {

@@ -28,11 +28,11 @@ pub(crate) enum Bound {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tangent {
     /// λ.
-    pub curvature: f64,
+    pub(crate) curvature: f64,
     /// κ.
-    pub response: f64,
+    pub(crate) response: f64,
     /// e.
-    pub offset: f64,
+    pub(crate) offset: f64,
 }
 
 /// Where ξ is smaller, tanh(ξ/2)/(2ξ) is its series: what is left out is below 1e-20.

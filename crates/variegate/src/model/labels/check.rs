@@ -17,7 +17,6 @@ use crate::check::{CheckReport, Comparison, Progress};
 use crate::data::{Dataset, blocks};
 use crate::run::{Chain, Merge, Purpose, Shape, Stream, Typed};
 
-
 const ROWS: usize = 30;
 const BLOCK_ROWS: usize = 7;
 const COLUMNS: usize = 3;
@@ -118,6 +117,7 @@ fn one(settings: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
         } else {
             let mean = match &mut other.labels {
                 LabelFactors::Logit(q) => &mut q.mean,
+                LabelFactors::Shared(q) => &mut q.0.weights,
                 LabelFactors::And(q) => &mut q.weights.mean,
                 LabelFactors::Cut(q) => &mut q.weights.mean,
             };
@@ -136,5 +136,5 @@ fn from_rows(program: &Vb, q: &Factors, data: &Dataset<'_>) -> (f64, Sums) {
     for block in blocks(data, BLOCK_ROWS) {
         sums.merge(program.mixture.visit(&view, &block, &mut scratch));
     }
-    (sums.value.0 - program.mixture.divergence(q), sums)
+    (program.mixture.bound_of_rows(q, &sums), sums)
 }

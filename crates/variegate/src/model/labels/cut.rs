@@ -137,8 +137,8 @@ impl Factors {
 }
 
 impl Stats {
-    /// Component `order[k]` becomes component k; those not named are left out.
-    pub(crate) fn permute(&mut self, order: &[usize]) {
-        self.patterns.permute(order);
+    /// Component `order[k]` of so many becomes component k; those not named are left out.
+    pub(crate) fn permute(&mut self, order: &[usize], components: usize) {
+        self.patterns.permute(order, components);
     }
 }

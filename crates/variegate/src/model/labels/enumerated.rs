@@ -71,14 +71,14 @@ pub(crate) fn ln_prior(partition: &[usize], alpha: f64) -> f64 {
 
 /// What is exact: evidence, posterior probabilities of partitions.
 pub(crate) struct Exact {
-    pub evidence: f64,
-    pub partitions: Vec<Vec<usize>>,
-    pub probabilities: Vec<f64>,
+    pub(crate) evidence: f64,
+    pub(crate) partitions: Vec<Vec<usize>>,
+    pub(crate) probabilities: Vec<f64>,
 }
 
 impl Exact {
     /// From the log joint of each partition.
-    pub fn new(n: usize, ln_joint: impl Fn(&[usize]) -> f64) -> Self {
+    pub(crate) fn new(n: usize, ln_joint: impl Fn(&[usize]) -> f64) -> Self {
         let partitions = partitions(n);
         let joint: Vec<f64> = partitions.iter().map(|p| ln_joint(p)).collect();
         let evidence = log_sum_exp(&joint);
@@ -90,12 +90,12 @@ impl Exact {
     }
 
     /// Expected number of components.
-    pub fn components(&self) -> f64 {
+    pub(crate) fn components(&self) -> f64 {
         self.mean(|p| p.iter().max().map_or(0.0, |m| *m as f64 + 1.0))
     }
 
     /// Probabilities of pairs of rows to be together: (0,1), (0,2), … (2,3).
-    pub fn pairs(&self) -> Vec<f64> {
+    pub(crate) fn pairs(&self) -> Vec<f64> {
         let n = self.partitions[0].len();
         let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
         pairs.map(|(i, j)| self.mean(|p| f64::from(u8::from(p[i] == p[j])))).collect()

@@ -12,29 +12,29 @@ use crate::special::{digamma, ln_gamma};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GammaFactor {
     /// Shape a.
-    pub shape: f64,
+    pub(crate) shape: f64,
     /// Rate b.
-    pub rate: f64,
+    pub(crate) rate: f64,
 }
 
 impl GammaFactor {
     /// Gamma(shape, rate).
-    pub fn new(shape: f64, rate: f64) -> Self {
+    pub(crate) fn new(shape: f64, rate: f64) -> Self {
         Self { shape, rate }
     }
 
     /// E x = a/b.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.shape / self.rate
     }
 
     /// E ln x = ψ(a) − ln b.
-    pub fn mean_ln(&self) -> f64 {
+    pub(crate) fn mean_ln(&self) -> f64 {
         digamma(self.shape) - self.rate.ln()
     }
 
     /// KL divergence from a prior.
-    pub fn divergence(&self, prior: GammaFactor) -> f64 {
+    pub(crate) fn divergence(&self, prior: GammaFactor) -> f64 {
         let (a, b, a0, b0) = (self.shape, self.rate, prior.shape, prior.rate);
         (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b / b0).ln() + a * (b0 - b) / b
     }
@@ -51,7 +51,7 @@ pub(crate) enum Precision {
 
 impl Precision {
     /// What is believed before the data; of a known precision a factor that is never read.
-    pub fn start(&self) -> GammaFactor {
+    pub(crate) fn start(&self) -> GammaFactor {
         match *self {
             Self::Fixed(value) => GammaFactor { shape: value, rate: 1.0 },
             Self::Learned(prior) => prior,
@@ -59,7 +59,7 @@ impl Precision {
     }
 
     /// E τ under q.
-    pub fn mean(&self, q: GammaFactor) -> f64 {
+    pub(crate) fn mean(&self, q: GammaFactor) -> f64 {
         match *self {
             Self::Fixed(value) => value,
             Self::Learned(_) => q.mean(),
@@ -67,7 +67,7 @@ impl Precision {
     }
 
     /// E ln τ under q.
-    pub fn mean_ln(&self, q: GammaFactor) -> f64 {
+    pub(crate) fn mean_ln(&self, q: GammaFactor) -> f64 {
         match *self {
             Self::Fixed(value) => value.ln(),
             Self::Learned(_) => q.mean_ln(),
@@ -75,7 +75,7 @@ impl Precision {
     }
 
     /// q(τ) given so many normal variables and the expected sum of their squares.
-    pub fn posterior(&self, count: usize, squares: f64) -> GammaFactor {
+    pub(crate) fn posterior(&self, count: usize, squares: f64) -> GammaFactor {
         match *self {
             Self::Fixed(_) => self.start(),
             Self::Learned(prior) => GammaFactor { shape: prior.shape + 0.5 * count as f64, rate: prior.rate + 0.5 * squares },
@@ -83,7 +83,7 @@ impl Precision {
     }
 
     /// A draw from the prior.
-    pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<f64> {
+    pub(crate) fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<f64> {
         Ok(match *self {
             Self::Fixed(value) => value,
             Self::Learned(prior) => Gamma::new(prior.shape, prior.rate)?.sample(rng),
@@ -91,7 +91,7 @@ impl Precision {
     }
 
     /// KL divergence of q from the prior; none of a known precision.
-    pub fn divergence(&self, q: GammaFactor) -> f64 {
+    pub(crate) fn divergence(&self, q: GammaFactor) -> f64 {
         match *self {
             Self::Fixed(_) => 0.0,
             Self::Learned(prior) => q.divergence(prior),

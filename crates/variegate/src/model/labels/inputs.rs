@@ -85,8 +85,13 @@ mod tests {
     #[test]
     fn sparse_and_dense_rows_are_the_same_inputs() {
         let dense = Matrix::dense(3, 2, vec![3.0, 4.0, 0.0, 0.0, 0.0, -2.0]);
-        let sparse =
-            Matrix::Csr { rows: 3, cols: 2, indptr: vec![0, 2, 2, 3].into(), indices: vec![0, 1, 1].into(), values: vec![3.0, 4.0, -2.0].into() };
+        let sparse = Matrix::Csr {
+            rows: 3,
+            cols: 2,
+            indptr: vec![0, 2, 2, 3].into(),
+            indices: vec![0, 1, 1].into(),
+            values: vec![3.0, 4.0, -2.0].into(),
+        };
         let kernel = Design { mean: vec![1.0, 0.5], scale: vec![2.0, 1.0], ..Design::identity(2, false) };
         let inputs = Inputs { kernel: Some(kernel), classifier: Design::identity(2, true), unit_rows: true };
         for x in [&dense, &sparse] {

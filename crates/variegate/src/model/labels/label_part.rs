@@ -4,16 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::and::{self, And};
 use super::cut::{self, Cut};
-use super::logit::{self, Logit};
+use super::logit::shared::{self, Basis};
+use super::logit::{self, Logit, SharedBohning};
 use super::patterns::Patterns;
 use crate::data::Panel;
-use crate::{Result, merge_fields};
+use crate::{Error, Result, merge_fields};
 
 /// A coupling with its priors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum LabelPart {
     /// Log-odds of component and row add.
     Logit(Logit),
+    /// The same with Böhning's bound, where rows have all labels or none.
+    Shared(SharedBohning),
     /// Component and row must both say yes.
     And(And),
     /// Patterns and classifiers are fitted apart.
@@ -25,6 +28,8 @@ pub(crate) enum LabelPart {
 pub(crate) enum LabelFactors {
     /// Of [`Logit`].
     Logit(logit::Factors),
+    /// Of [`SharedBohning`], with the basis of its columns once it is known.
+    Shared(Box<(shared::Factors, Option<Basis>)>),
     /// Of [`And`].
     And(and::Factors),
     /// Of [`Cut`].
@@ -36,6 +41,8 @@ pub(crate) enum LabelFactors {
 pub(crate) enum LabelView {
     /// Of [`Logit`].
     Logit(logit::View),
+    /// Of [`SharedBohning`].
+    Shared(shared::View),
     /// Of [`And`].
     And(and::View),
     /// Of [`Cut`].
@@ -46,32 +53,33 @@ pub(crate) enum LabelView {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LabelStats {
     pub(crate) logit: logit::Stats,
+    pub(crate) shared: shared::Stats,
     pub(crate) and: and::Stats,
     pub(crate) cut: cut::Stats,
 }
-merge_fields!(LabelStats, logit, and, cut);
+merge_fields!(LabelStats, logit, shared, and, cut);
 
 /// Buffers, reused from block to block.
 #[derive(Default)]
 pub(crate) struct LabelScratch {
     logit: logit::Scratch,
+    shared: shared::Scratch,
     and: and::Scratch,
     cut: cut::Scratch,
 }
 
-/// Calls a method of the coupling at hand with what is its own.
-macro_rules! own {
-    ($part:expr, $other:expr, $kind:ident, ($p:ident, $o:ident) => $call:expr) => {
-        match ($part, $other) {
-            (LabelPart::Logit($p), $kind::Logit($o)) => $call,
-            (LabelPart::And($p), $kind::And($o)) => $call,
-            (LabelPart::Cut($p), $kind::Cut($o)) => $call,
-            _ => unreachable!("factors belong to the coupling that made them"),
-        }
-    };
+/// The error of an update before the columns were looked at.
+fn no_basis() -> Error {
+    let detail = "the products of the columns are not known; start the run anew".to_string();
+    Error::Numerical { what: "the weights of the labels", sweep: 0, detail }
 }
 
 impl LabelPart {
+    /// Whether products of the columns must be known before the start.
+    pub(crate) fn needs_columns(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+
     /// Whether a row must have all of its labels known, or none.
     pub(crate) fn needs_whole_rows(&self) -> bool {
         matches!(self, Self::Cut(Cut { patterns: Patterns::Multinomial { .. }, .. }))
@@ -81,6 +89,7 @@ impl LabelPart {
     pub(crate) fn start(&self, components: usize) -> LabelFactors {
         match self {
             Self::Logit(p) => LabelFactors::Logit(p.start(components)),
+            Self::Shared(p) => LabelFactors::Shared(Box::new((p.start(components), None))),
             Self::And(p) => LabelFactors::And(p.start(components)),
             Self::Cut(p) => LabelFactors::Cut(p.start(components)),
         }
@@ -90,6 +99,7 @@ impl LabelPart {
     pub(crate) fn view(&self, q: &LabelFactors) -> LabelView {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => LabelView::Logit(p.view(q)),
+            (Self::Shared(p), LabelFactors::Shared(q)) => LabelView::Shared(p.view(&q.0)),
             (Self::And(p), LabelFactors::And(q)) => LabelView::And(p.view(q)),
             (Self::Cut(p), LabelFactors::Cut(q)) => LabelView::Cut(p.view(q)),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -100,6 +110,7 @@ impl LabelPart {
     pub(crate) fn terms(&self, view: &LabelView, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut LabelScratch) {
         match (self, view) {
             (Self::Logit(p), LabelView::Logit(v)) => p.terms(v, panel, y, out, &mut scratch.logit),
+            (Self::Shared(p), LabelView::Shared(v)) => p.terms(v, panel, y, out, &mut scratch.shared),
             (Self::And(p), LabelView::And(v)) => p.terms(v, panel, y, out, &mut scratch.and),
             (Self::Cut(p), LabelView::Cut(v)) => p.terms(v, panel, y, out, &mut scratch.cut),
             _ => unreachable!("a view belongs to the coupling that made it"),
@@ -107,9 +118,18 @@ impl LabelPart {
     }
 
     /// Adds what rows with responsibilities r say.
-    pub(crate) fn add(&self, view: &LabelView, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut LabelStats, scratch: &mut LabelScratch) {
+    pub(crate) fn add(
+        &self,
+        view: &LabelView,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        r: &[f64],
+        stats: &mut LabelStats,
+        scratch: &mut LabelScratch,
+    ) {
         match (self, view) {
             (Self::Logit(p), LabelView::Logit(v)) => p.add(v, panel, y, r, &mut stats.logit, &mut scratch.logit),
+            (Self::Shared(p), LabelView::Shared(v)) => p.add(v, panel, y, r, &mut stats.shared, &mut scratch.shared),
             (Self::And(p), LabelView::And(v)) => p.add(v, panel, y, r, &mut stats.and, &mut scratch.and),
             (Self::Cut(p), LabelView::Cut(v)) => p.add(v, panel, y, r, &mut stats.cut, &mut scratch.cut),
             _ => unreachable!("a view belongs to the coupling that made it"),
@@ -120,6 +140,10 @@ impl LabelPart {
     pub(crate) fn update(&self, q: &mut LabelFactors, stats: &LabelStats) -> Result<()> {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => p.update(q, &stats.logit),
+            (Self::Shared(p), LabelFactors::Shared(q)) => {
+                let (q, basis) = &mut **q;
+                p.update(q, &stats.shared, basis.as_ref().ok_or_else(no_basis)?)
+            }
             (Self::And(p), LabelFactors::And(q)) => p.update(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.update(q, &stats.cut),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -128,13 +152,43 @@ impl LabelPart {
 
     /// Divergence of q from the priors.
     pub(crate) fn divergence(&self, q: &LabelFactors) -> f64 {
-        own!(self, q, LabelFactors, (p, q) => p.divergence(q))
+        match (self, q) {
+            (Self::Logit(p), LabelFactors::Logit(q)) => p.divergence(q),
+            (Self::Shared(p), LabelFactors::Shared(q)) => p.divergence(&q.0),
+            (Self::And(p), LabelFactors::And(q)) => p.divergence(q),
+            (Self::Cut(p), LabelFactors::Cut(q)) => p.divergence(q),
+            _ => unreachable!("factors belong to the coupling that made them"),
+        }
+    }
+
+    /// What the terms of rows leave out of the bound.
+    pub(crate) fn left_out(&self, q: &LabelFactors) -> f64 {
+        match (self, q) {
+            (Self::Shared(p), LabelFactors::Shared(q)) => p.left_out(&q.0),
+            _ => 0.0,
+        }
+    }
+
+    /// Adds what the basis of the columns is made of, where the coupling has one: asked of rows once, before the start.
+    pub(crate) fn gram_add(&self, panel: &mut Panel<'_>, y: &[i8], out: &mut Vec<f64>) {
+        if let Self::Shared(p) = self {
+            p.gram_add(panel, y, out);
+        }
+    }
+
+    /// Takes in the sums of [`Self::gram_add`].
+    pub(crate) fn look_at_columns(&self, q: &mut LabelFactors, gram: &[f64]) -> Result<()> {
+        if let (Self::Shared(p), LabelFactors::Shared(q)) = (self, q) {
+            q.1 = Some(Basis::new(gram, p.prior.dim, p.prior.intercept)?);
+        }
+        Ok(())
     }
 
     /// The labels' part of the bound, from sums.
     pub(crate) fn value(&self, q: &LabelFactors, stats: &LabelStats) -> f64 {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => p.value(q, &stats.logit),
+            (Self::Shared(p), LabelFactors::Shared(q)) => q.1.as_ref().map_or(f64::NAN, |basis| p.value(&q.0, &stats.shared, basis)),
             (Self::And(p), LabelFactors::And(q)) => p.value(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.value(q, &stats.cut),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -147,6 +201,7 @@ impl LabelFactors {
     pub(crate) fn permute(&mut self, order: &[usize]) {
         match self {
             Self::Logit(q) => q.permute(order),
+            Self::Shared(q) => q.0.permute(order),
             Self::And(q) => q.permute(order),
             Self::Cut(q) => q.permute(order),
         }
@@ -154,10 +209,11 @@ impl LabelFactors {
 }
 
 impl LabelStats {
-    /// Component `order[k]` becomes component k; those not named are left out.
-    pub(crate) fn permute(&mut self, order: &[usize]) {
+    /// Component `order[k]` of so many becomes component k; those not named are left out.
+    pub(crate) fn permute(&mut self, order: &[usize], components: usize) {
         self.logit.permute(order);
+        self.shared.permute(order);
         self.and.permute(order);
-        self.cut.permute(order);
+        self.cut.permute(order, components);
     }
 }

@@ -130,6 +130,13 @@ impl Mixture {
         })
     }
 
+    /// Products of the columns, for couplings that need them.
+    pub(crate) fn columns(&self, block: &Block<'_>, scratch: &mut Scratch) -> Vec<f64> {
+        let mut gram = Vec::new();
+        self.inputs.with(block.x, &mut scratch.inputs, |_, panel| self.labels.gram_add(panel, block.y.labels(), &mut gram));
+        gram
+    }
+
     /// Sums of rows whose responsibilities are given by `f(rows as the kernel sees them, r)`.
     pub(crate) fn visit_with(
         &self,
@@ -192,10 +199,32 @@ impl Mixture {
         q.sticks.divergence() + q.components.iter().map(|f| self.kernel.divergence(f)).sum::<f64>() + self.labels.divergence(&q.labels)
     }
 
+    /// The bound right after the local step, from what the rows said of it.
+    pub(crate) fn bound_of_rows(&self, q: &Factors, sums: &Sums) -> f64 {
+        sums.value.0 - self.labels.left_out(&q.labels) - self.divergence(q)
+    }
+
+    /// q without its components of fewer rows than `least`, found from sums without them; none where there is nothing to leave out.
+    pub(crate) fn without_empty(&self, q: &Factors, sums: &Sums, least: f64) -> Result<Option<Factors>> {
+        let all = sums.counts.0.len();
+        let filled: Vec<usize> = (0..all).filter(|&k| sums.counts.0[k] >= least).collect();
+        if filled.len() == all || filled.is_empty() {
+            return Ok(None);
+        }
+        let (mut q, mut sums) = (q.clone(), sums.clone());
+        sums.permute(&filled, self.kernel.size());
+        q.labels.permute(&filled);
+        self.update(&mut q, &mut sums)?;
+        Ok(Some(q))
+    }
+
     /// The bound from sums, for the responsibilities behind them and any q.
     pub(crate) fn bound(&self, q: &Factors, sums: &Sums) -> f64 {
         let weights: f64 = q.sticks.ln_weights().iter().zip(&sums.counts.0).map(|(l, n)| l * n).sum();
-        weights + self.kernel.value(&q.components, &sums.kernel.0) + sums.coefficients.0 + self.labels.value(&q.labels, &sums.labels)
+        weights
+            + self.kernel.value(&q.components, &sums.kernel.0)
+            + sums.coefficients.0
+            + self.labels.value(&q.labels, &sums.labels)
             + sums.entropy.0
             - self.divergence(q)
     }
@@ -218,7 +247,7 @@ impl Sums {
             let labels = table.len() / components.max(1);
             *table = order.iter().flat_map(|&k| table[k * labels..(k + 1) * labels].to_vec()).collect();
         }
-        self.labels.permute(order);
+        self.labels.permute(order, components);
     }
 }
 
@@ -226,19 +255,5 @@ impl Factors {
     /// Number of components.
     pub(crate) fn components(&self) -> usize {
         self.counts.len()
-    }
-
-    /// The same with only the first so many components.
-    pub(crate) fn truncated(&self, components: usize) -> Self {
-        let mut q = self.clone();
-        q.sticks.first.truncate(components);
-        q.sticks.second.truncate(components);
-        q.components.truncate(components);
-        let labels = q.known.len() / q.counts.len().max(1);
-        q.counts.truncate(components);
-        q.present.truncate(components * labels);
-        q.known.truncate(components * labels);
-        q.labels.permute(&(0..components).collect::<Vec<_>>());
-        q
     }
 }

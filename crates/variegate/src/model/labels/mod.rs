@@ -47,7 +47,7 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, CombineKind, Coupling, KernelKind, PatternKind, RowScaling, Settings};
+pub use settings::{BoundKind, CombineKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;

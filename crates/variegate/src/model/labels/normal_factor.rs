@@ -9,18 +9,18 @@ const JITTER: [f64; 5] = [1e-10, 1e-9, 1e-8, 1e-7, 1e-6];
 /// The normal distribution N(Q⁻¹h, Q⁻¹).
 pub(crate) struct NormalFactor {
     /// Q⁻¹h.
-    pub mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// Q⁻¹, packed.
-    pub covariance: Vec<f64>,
+    pub(crate) covariance: Vec<f64>,
     /// ln |Q⁻¹|.
-    pub ln_det: f64,
+    pub(crate) ln_det: f64,
     /// Whether the diagonal of Q had to be helped.
-    pub helped: bool,
+    pub(crate) helped: bool,
 }
 
 impl NormalFactor {
     /// From the packed precision and the linear term.
-    pub fn new(precision: &[f64], linear: &[f64]) -> Result<Self, NotPositiveDefinite> {
+    pub(crate) fn new(precision: &[f64], linear: &[f64]) -> Result<Self, NotPositiveDefinite> {
         let dim = linear.len();
         let (factor, helped) = factor_of(dim, precision)?;
         let mut mean = linear.to_vec();

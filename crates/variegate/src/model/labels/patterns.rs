@@ -39,9 +39,9 @@ pub(crate) enum Patterns {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Factors {
     /// First parameters of Beta, or those of Dirichlet.
-    pub ones: Vec<f64>,
+    pub(crate) ones: Vec<f64>,
     /// Second parameters of Beta; empty for Dirichlet.
-    pub zeros: Vec<f64>,
+    pub(crate) zeros: Vec<f64>,
     labels: usize,
 }
 
@@ -59,11 +59,11 @@ pub(crate) struct View {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stats {
     /// Σ_i r_ik y_ic, K×C.
-    pub present: Sum<Vec<f64>>,
+    pub(crate) present: Sum<Vec<f64>>,
     /// Σ_i r_ik (1 − y_ic) over rows whose label is known, K×C.
-    pub absent: Sum<Vec<f64>>,
+    pub(crate) absent: Sum<Vec<f64>>,
     /// Σ_i ln T_i!, the logarithms of multinomial coefficients; 0 for the Bernoulli kernel.
-    pub coefficients: Sum<f64>,
+    pub(crate) coefficients: Sum<f64>,
 }
 
 merge_fields!(Stats, present, absent, coefficients);
@@ -77,18 +77,18 @@ pub(crate) struct Scratch {
 
 impl Patterns {
     /// Independent labels with a prior worth s rows at base rates μ_c, strictly between 0 and 1.
-    pub fn bernoulli(strength: f64, rates: &[f64]) -> Self {
+    pub(crate) fn bernoulli(strength: f64, rates: &[f64]) -> Self {
         let ones = rates.iter().map(|mu| strength * mu).collect();
         Self::Bernoulli { ones, zeros: rates.iter().map(|mu| strength * (1.0 - mu)).collect() }
     }
 
     /// Present labels as draws from a pattern that sums to one.
-    pub fn multinomial(labels: usize, omega: f64) -> Self {
+    pub(crate) fn multinomial(labels: usize, omega: f64) -> Self {
         Self::Multinomial { labels, omega }
     }
 
     /// Number of labels.
-    pub fn labels(&self) -> usize {
+    pub(crate) fn labels(&self) -> usize {
         match self {
             Self::Bernoulli { ones, .. } => ones.len(),
             Self::Multinomial { labels, .. } => *labels,
@@ -96,7 +96,7 @@ impl Patterns {
     }
 
     /// The prior for so many components.
-    pub fn start(&self, components: usize) -> Factors {
+    pub(crate) fn start(&self, components: usize) -> Factors {
         let labels = self.labels();
         match self {
             Self::Bernoulli { ones, zeros } => Factors { ones: ones.repeat(components), zeros: zeros.repeat(components), labels },
@@ -105,7 +105,7 @@ impl Patterns {
     }
 
     /// Expected logarithms of ψ and 1 − ψ.
-    pub fn view(&self, q: &Factors) -> View {
+    pub(crate) fn view(&self, q: &Factors) -> View {
         let components = q.components();
         match self {
             Self::Bernoulli { .. } => {
@@ -124,7 +124,7 @@ impl Patterns {
     }
 
     /// out (rows × K) += log probabilities of the known labels y (rows × C).
-    pub fn terms(&self, view: &View, _panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn terms(&self, view: &View, _panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
         let labels = self.labels();
         let (n, k) = (y.len() / labels, view.components);
         scratch.read(y);
@@ -140,7 +140,7 @@ impl Patterns {
     }
 
     /// Adds the statistics of rows with responsibilities r (rows × K).
-    pub fn add(&self, view: &View, _panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
+    pub(crate) fn add(&self, view: &View, _panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
         let labels = self.labels();
         let (n, k) = (y.len() / labels, view.components);
         scratch.read(y);
@@ -159,7 +159,7 @@ impl Patterns {
     }
 
     /// Factors from sums.
-    pub fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
+    pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
         let components = stats.present.0.len() / self.labels();
         *q = self.start(components);
         q.ones.iter_mut().zip(&stats.present.0).for_each(|(p, s)| *p += s);
@@ -168,7 +168,7 @@ impl Patterns {
     }
 
     /// Divergence of all factors from the prior.
-    pub fn divergence(&self, q: &Factors) -> f64 {
+    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
         match self {
             Self::Bernoulli { ones, zeros } => {
                 let prior = ones.iter().zip(zeros).cycle();
@@ -191,13 +191,13 @@ impl Patterns {
     }
 
     /// Σ_i r_ik E ln p(y_i | ψ_k) from sums.
-    pub fn value(&self, q: &Factors, stats: &Stats) -> f64 {
+    pub(crate) fn value(&self, q: &Factors, stats: &Stats) -> f64 {
         let view = self.view(q);
         linalg::dot(&view.present, &stats.present.0) + linalg::dot(&view.absent, &stats.absent.0) + stats.coefficients.0
     }
 
     /// E ψ_kc, K×C.
-    pub fn probabilities(&self, q: &Factors) -> Vec<f64> {
+    pub(crate) fn probabilities(&self, q: &Factors) -> Vec<f64> {
         match self {
             Self::Bernoulli { .. } => q.ones.iter().zip(&q.zeros).map(|(a, b)| a / (a + b)).collect(),
             Self::Multinomial { labels, .. } => {
@@ -211,12 +211,12 @@ impl Patterns {
     }
 
     /// Prior mean of ψ_c, C numbers: the pattern of a component that no row belongs to.
-    pub fn prior_probabilities(&self) -> Vec<f64> {
+    pub(crate) fn prior_probabilities(&self) -> Vec<f64> {
         self.probabilities(&self.start(1))
     }
 
     /// Draws ψ, K×C: log-odds for the Bernoulli kernel, logarithms for the multinomial one.
-    pub fn draw<R: Rng + ?Sized>(&self, q: &Factors, rng: &mut R) -> Result<Vec<f64>> {
+    pub(crate) fn draw<R: Rng + ?Sized>(&self, q: &Factors, rng: &mut R) -> Result<Vec<f64>> {
         match self {
             Self::Bernoulli { .. } => q.ones.iter().zip(&q.zeros).map(|(&a, &b)| Ok(Beta::new(a, b)?.sample_logit(rng))).collect(),
             Self::Multinomial { labels, .. } => {
@@ -230,7 +230,7 @@ impl Patterns {
     }
 
     /// What rows need of a drawn ψ: then [`Patterns::terms`] adds ln p(y | ψ_k).
-    pub fn view_of(&self, drawn: &[f64]) -> View {
+    pub(crate) fn view_of(&self, drawn: &[f64]) -> View {
         let components = drawn.len() / self.labels();
         match self {
             Self::Bernoulli { .. } => {
@@ -269,21 +269,21 @@ fn permuted(table: &[f64], width: usize, order: &[usize]) -> Vec<f64> {
 
 impl Factors {
     /// Number of components.
-    pub fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         self.ones.len() / self.labels
     }
 
     /// Component `order[k]` becomes component k.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         self.ones = permuted(&self.ones, self.labels, order);
         self.zeros = permuted(&self.zeros, self.labels, order);
     }
 }
 
 impl Stats {
-    /// Component `order[k]` becomes component k.
-    pub fn permute(&mut self, order: &[usize]) {
-        let width = self.present.0.len() / order.len().max(1);
+    /// Component `order[k]` of so many becomes component k; one that is not named is left out.
+    pub(crate) fn permute(&mut self, order: &[usize], components: usize) {
+        let width = self.present.0.len() / components.max(1);
         self.present.0 = permuted(&self.present.0, width, order);
         self.absent.0 = permuted(&self.absent.0, width, order);
     }
@@ -346,7 +346,7 @@ mod tests {
             assert!(a.ones.iter().zip(&b.ones).all(|(a, b)| (a - b).abs() < 1e-14));
             assert!((patterns.value(&a, &whole) - patterns.value(&a, &pieces)).abs() < 1e-13);
             let mut exchanged = whole.clone();
-            exchanged.permute(&[1, 0]);
+            exchanged.permute(&[1, 0], 2);
             patterns.update(&mut b, &exchanged).unwrap();
             assert_ne!(a, b);
             b.permute(&[1, 0]);

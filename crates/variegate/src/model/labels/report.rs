@@ -5,6 +5,7 @@ use super::posterior::LabelsPosterior;
 use super::settings::Coupling;
 use super::vb::Standing;
 use crate::answer::{ColumnKind, Dim, Fact, NamedArray, Summary, SummaryTable};
+use crate::data::design::packed_len;
 use crate::special::sigmoid;
 
 /// A component with fewer rows is not shown.
@@ -71,7 +72,7 @@ pub(super) fn summary(p: &LabelsPosterior) -> Summary {
 /// How common each label is, how much rows and components say of it.
 fn label_table(p: &LabelsPosterior) -> SummaryTable {
     let columns = [("present", ColumnKind::Count), ("absent", ColumnKind::Count), ("size of weights", ColumnKind::Number)];
-    let patterns = matches!(p.q.labels, LabelFactors::Logit(_));
+    let patterns = matches!(p.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_));
     let more = patterns.then_some(("size of patterns", ColumnKind::Number));
     let mut table = SummaryTable::new("labels", columns.into_iter().chain(more));
     for (c, name) in p.schema.labels.iter().enumerate() {
@@ -79,6 +80,7 @@ fn label_table(p: &LabelsPosterior) -> SummaryTable {
         let of = |tau: f64| tau.sqrt().recip();
         match &p.q.labels {
             LabelFactors::Logit(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
+            LabelFactors::Shared(q) => row.extend([of(q.0.weight_precision[c].mean()), of(q.0.pattern_precision[c].mean())]),
             LabelFactors::And(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::Cut(q) => row.push(of(q.weights.weight_precision[c].mean())),
         }
@@ -93,47 +95,68 @@ pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
     let component = || Dim::counted("component", components);
     let label = || Dim::named("label", schema.labels.iter().cloned());
     let means: Vec<f64> = q.components.iter().flat_map(|f| raw_means(p, f)).collect();
-    let weights = match &q.labels {
-        LabelFactors::Logit(q) => q,
-        LabelFactors::And(q) => &q.weights,
-        LabelFactors::Cut(q) => &q.weights,
-    };
-    let (dim, width) = (p.mixture.inputs.classifier.dim(), weights.mean.len() / labels.max(1));
-    let mut coefficients = vec![0.0; labels * schema.width];
-    let mut deviations = vec![0.0; labels * schema.width];
-    let mut bias = vec![0.0; labels];
-    for c in 0..labels {
-        let mean = &weights.mean[c * width..(c + 1) * width];
-        let covariance = &weights.covariance[c * width * (width + 1) / 2..];
-        for (at, &j) in p.mixture.inputs.classifier.kept.iter().enumerate() {
-            coefficients[c * schema.width + j as usize] = mean[at];
-            deviations[c * schema.width + j as usize] = covariance[at * (at + 3) / 2].sqrt();
+    let linear = Linear::of(p);
+    let kept = &p.mixture.inputs.classifier.kept;
+    let dim = p.mixture.inputs.classifier.dim();
+    let spread = |values: &dyn Fn(usize, usize) -> f64| {
+        let mut out = vec![0.0; labels * schema.width];
+        for c in 0..labels {
+            kept.iter().enumerate().for_each(|(at, &j)| out[c * schema.width + j as usize] = values(c, at));
         }
-        bias[c] = mean[dim - 1];
+        out
+    };
+    let bias: Vec<f64> = (0..labels).map(|c| linear.means[c * linear.stride + dim - 1]).collect();
+    let inputs = || vec![label(), Dim::columns(&schema.columns, schema.width)];
+    let mut arrays = vec![NamedArray::new("coefficients", inputs(), spread(&|c, at| linear.means[c * linear.stride + at]))];
+    if let Some(covariance) = linear.covariance {
+        let size = packed_len(linear.stride);
+        let deviations = spread(&|c, at| covariance[c * size + at * (at + 3) / 2].sqrt());
+        arrays.push(NamedArray::new("coefficient_deviations", inputs(), deviations));
     }
+    let table = |f: &dyn Fn(usize, usize) -> f64| (0..components * labels).map(|at| f(at / labels, at % labels)).collect::<Vec<f64>>();
     let patterns: Vec<f64> = match &q.labels {
         // log-odds beside the bias, as probabilities of a row of average inputs
-        LabelFactors::Logit(l) => {
-            (0..components * labels).map(|at| sigmoid(bias[at % labels] + l.mean[(at % labels) * width + dim + at / labels])).collect()
-        }
-        LabelFactors::And(l) => {
-            let at = |at: usize| (at % labels) * components + at / labels;
-            (0..components * labels).map(|i| l.present[at(i)] / (l.present[at(i)] + l.absent[at(i)])).collect()
-        }
+        LabelFactors::Logit(l) => table(&|k, c| sigmoid(bias[c] + l.mean[c * linear.stride + dim + k])),
+        LabelFactors::Shared(l) => table(&|k, c| sigmoid(bias[c] + l.0.patterns[c * components + k])),
+        LabelFactors::And(l) => table(&|k, c| {
+            let (a, b) = (l.present[c * components + k], l.absent[c * components + k]);
+            a / (a + b)
+        }),
         LabelFactors::Cut(_) => label_rates(p),
     };
-    vec![
+    arrays.extend([
         NamedArray::new("weights", vec![component()], q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect()),
         NamedArray::new("component_rows", vec![component()], q.counts.clone()),
         NamedArray::new("component_means", vec![component(), Dim::columns(&schema.columns, schema.width)], means),
         NamedArray::new("label_rates", vec![component(), label()], label_rates(p)),
         NamedArray::new("label_patterns", vec![component(), label()], patterns),
-        NamedArray::new("coefficients", vec![label(), Dim::columns(&schema.columns, schema.width)], coefficients),
-        NamedArray::new("coefficient_deviations", vec![label(), Dim::columns(&schema.columns, schema.width)], deviations),
         NamedArray::new("bias", vec![label()], bias),
         NamedArray::scalar("concentration", q.sticks.mean_alpha()),
         NamedArray::scalar("bound", p.bound),
-    ]
+    ]);
+    arrays
+}
+
+/// Weights of labels, wherever the coupling keeps them.
+struct Linear<'a> {
+    /// Means, one label after the other.
+    means: &'a [f64],
+    /// Numbers of a label among the means; the first of them are its weights.
+    stride: usize,
+    /// Covariances, packed, where they are kept whole.
+    covariance: Option<&'a [f64]>,
+}
+
+impl<'a> Linear<'a> {
+    fn of(p: &'a LabelsPosterior) -> Self {
+        let (means, covariance) = match &p.q.labels {
+            LabelFactors::Logit(q) => (&q.mean, Some(&q.covariance[..])),
+            LabelFactors::Shared(q) => (&q.0.weights, None),
+            LabelFactors::And(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
+            LabelFactors::Cut(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
+        };
+        Self { means, stride: means.len() / p.schema.labels.len().max(1), covariance }
+    }
 }
 
 /// Expected row of a component, in units of the data.

@@ -9,10 +9,10 @@ use super::gamma_factor::{GammaFactor, Precision};
 use super::inputs::Inputs;
 use super::kernel::{Bernoulli, Diagonal, Full, Kernel, Multinomial};
 use super::label_part::LabelPart;
-use super::logit::{Form, Logit};
+use super::logit::{Form, Logit, SharedBohning};
 use super::mixture::Mixture;
 use super::patterns::Patterns;
-use super::settings::{BoundKind, Coupling, KernelKind, PatternKind, RowScaling, Settings};
+use super::settings::{BoundKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
 use super::sticks::Concentration;
 use crate::data::survey::preview;
 use crate::data::{Design, LabelCounts, Scaling, Survey};
@@ -70,7 +70,7 @@ impl Schema {
             rows: survey.rows(),
             means: survey.columns().iter().map(|c| c.mean()).collect(),
             kernel,
-            bound: bound_of(s, inputs.classifier.dim(), header.labels().len()),
+            bound: bound_of(s, inputs.classifier.dim(), survey)?,
             inputs,
         };
         schema.mixture(s)?;
@@ -132,9 +132,12 @@ impl Schema {
             weight_precision: learned,
             pattern_precision: learned,
             bound: self.bound,
-            form: Form::Full,
+            form: if s.coupling == Coupling::Logit { s.covariance.form() } else { Form::Full },
         };
         match s.coupling {
+            Coupling::Logit if weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 => {
+                LabelPart::Shared(SharedBohning { prior: weights })
+            }
             Coupling::Logit => LabelPart::Logit(weights),
             Coupling::And => LabelPart::And(And { weights, pattern_prior: (s.pattern_yes, s.pattern_no) }),
             Coupling::Cut => LabelPart::Cut(Cut { patterns: self.patterns(s), weights }),
@@ -219,7 +222,9 @@ fn kernel_of(survey: &Survey, asked: KernelKind, warnings: &mut Vec<String>) -> 
         }
     }
     if fractions {
-        warnings.push("features have fractions, which are taken as counts of words: set `features` to gaussian-diag if they are measured".into());
+        warnings.push(
+            "features have fractions, which are taken as counts of words: set `features` to gaussian-diag if they are measured".into(),
+        );
     }
     Ok(KernelKind::Multinomial)
 }
@@ -247,15 +252,24 @@ fn inputs_of(survey: &Survey, s: &Settings, kernel: KernelKind) -> (Inputs, Vec<
     (Inputs { kernel, classifier, unit_rows }, warnings)
 }
 
-/// The tight bound where the matrices of all labels are not too large.
-fn bound_of(s: &Settings, dim: usize, labels: usize) -> Bound {
+/// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.
+fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
     let coefficients = dim + s.components as usize;
+    let labels = survey.header().labels().len();
     let bytes = 16.0 * labels as f64 * (coefficients as f64).powi(2);
+    let small = bytes <= s.label_memory * 1e9;
     match s.bound {
-        BoundKind::JaakkolaJordan => Bound::JaakkolaJordan,
-        BoundKind::Bohning => Bound::Bohning,
-        BoundKind::Auto if s.coupling != Coupling::Logit => Bound::JaakkolaJordan,
-        BoundKind::Auto if coefficients <= MOST_COEFFICIENTS && bytes <= s.label_memory * 1e9 => Bound::JaakkolaJordan,
-        BoundKind::Auto => Bound::Bohning,
+        BoundKind::JaakkolaJordan => Ok(Bound::JaakkolaJordan),
+        BoundKind::Bohning => Ok(Bound::Bohning),
+        BoundKind::Auto if small && (coefficients <= MOST_COEFFICIENTS || s.coupling != Coupling::Logit) => Ok(Bound::JaakkolaJordan),
+        BoundKind::Auto if s.coupling == Coupling::Logit && s.covariance == CovarianceKind::Full && survey.labels().partly_known == 0 => {
+            Ok(Bound::Bohning)
+        }
+        BoundKind::Auto => Err(Error::Unfit(format!(
+            "matrices of {labels} labels and {coefficients} coefficients each take {:.1} GB, more than `label_memory` {}: raise it, select columns \
+             first, or, with `coupling` logit and rows that have all labels known or none, leave `covariance` full",
+            bytes / 1e9,
+            s.label_memory
+        ))),
     }
 }

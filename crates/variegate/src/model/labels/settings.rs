@@ -1,6 +1,7 @@
 //! Settings of the family: names, defaults, ranges, and what goes with what.
 
 use super::LabelsModel;
+use super::logit::Form;
 use crate::model::{Declared, Meaningless, refuse_meaningless};
 use crate::{Error, Result, settings, words};
 
@@ -67,6 +68,28 @@ words! {
 }
 
 words! {
+    /// What the posterior of a label's weights and patterns keeps of their covariance.
+    pub enum CovarianceKind {
+        /// All of it.
+        Full = "full",
+        /// That of the weights, and the variance of each pattern.
+        Factorised = "factorised",
+        /// Variances alone.
+        Diagonal = "diagonal",
+    }
+}
+
+impl CovarianceKind {
+    pub(super) fn form(self) -> Form {
+        match self {
+            Self::Full => Form::Full,
+            Self::Factorised => Form::Factorised,
+            Self::Diagonal => Form::Diagonal,
+        }
+    }
+}
+
+words! {
     /// What the classifiers see of a row.
     pub enum RowScaling {
         /// Standardised columns of dense rows; sparse rows of length one.
@@ -129,6 +152,8 @@ settings! {
         label_count: f64 = 0.01, in positive(), read by Check;
         /// Bound of the logistic function: jj is tight, bohning is for many columns and labels; auto goes by size.
         bound: BoundKind = BoundKind::Auto, in word(BoundKind::WORDS), read by Check;
+        /// What is kept of the covariance of weights and patterns of a label (logit).
+        covariance: CovarianceKind = CovarianceKind::Full, in word(CovarianceKind::WORDS), read by Check;
         /// Most memory of the matrices of all labels, in gigabytes, before auto takes bohning.
         label_memory: f64 = 2.0, in positive();
         /// Starts, run in parallel; the best is kept.
@@ -160,11 +185,15 @@ impl Settings {
         [
             (!cut, &["label_patterns", "combine", "label_strength", "label_count"], "left out: it is for `coupling` cut alone"),
             (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
-            (self.coupling == Coupling::And, &["bound"], "left out: `coupling` and has the bound jj"),
+            (self.coupling != Coupling::Logit, &["bound", "covariance"], "left out: it is for `coupling` logit alone"),
             (!auto && self.features != K::Multinomial, &["prior_count"], "left out: it is for `features` multinomial alone"),
             (!auto && self.features != K::Bernoulli, &["rate_strength"], "left out: it is for `features` bernoulli alone"),
             (!auto && !gaussian, &["mean_strength"], "left out: it is for Gaussian `features` alone"),
-            (!auto && self.features != K::GaussianDiag, &["feature_shape", "feature_rate"], "left out: it is for `features` gaussian-diag alone"),
+            (
+                !auto && self.features != K::GaussianDiag,
+                &["feature_shape", "feature_rate"],
+                "left out: it is for `features` gaussian-diag alone",
+            ),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
         ]
     }

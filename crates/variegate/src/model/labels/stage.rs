@@ -1,8 +1,9 @@
 //! What a fit says of new rows: the component that each may be from, and the labels that follow.
 
-use super::label_part::{LabelFactors, LabelPart, LabelView};
-use super::kernel::{self, Predictive, Table};
 use super::inputs::InputScratch;
+use super::kernel::{self, Predictive, Table};
+use super::label_part::{LabelFactors, LabelPart, LabelView};
+use super::logit::shared;
 use super::mixture::{Factors, Mixture};
 use super::settings::CombineKind;
 use super::{and, cut, logit};
@@ -37,6 +38,7 @@ pub(crate) struct Room {
     inputs: InputScratch,
     kernel: kernel::Scratch,
     logit: logit::Scratch,
+    shared: shared::Scratch,
     and: and::Scratch,
     cut: cut::Scratch,
     /// Shares of components (rows × (K+1)).
@@ -113,6 +115,11 @@ impl<'a> Stage<'a> {
         room.alone.resize(rows * labels, 0.0);
         match (&self.mixture.labels, &self.labels, self.factors) {
             (LabelPart::Logit(p), LabelView::Logit(v), _) => p.probabilities(v, panel, &mut room.within, &mut room.logit),
+            (LabelPart::Shared(p), _, LabelFactors::Shared(q)) => {
+                if let (q, Some(basis)) = &**q {
+                    p.probabilities(q, basis, panel, &mut room.within, &mut room.shared);
+                }
+            }
             (LabelPart::And(p), LabelView::And(v), _) => {
                 p.classifier_probabilities(v, panel, &mut room.alone, &mut room.and);
                 let known = components - 1;

@@ -19,7 +19,7 @@ pub(crate) enum Concentration {
 
 impl Concentration {
     /// Its prior mean.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         match self {
             Self::Fixed(alpha) => *alpha,
             Self::Random(prior) => prior.mean(),
@@ -31,28 +31,29 @@ impl Concentration {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sticks {
     /// What was known of α beforehand.
-    pub prior: Concentration,
+    pub(crate) prior: Concentration,
     /// α: the fixed number, or its factor.
-    pub alpha: Concentration,
+    pub(crate) alpha: Concentration,
     /// First parameters of the Beta factors.
-    pub first: Vec<f64>,
+    pub(crate) first: Vec<f64>,
     /// Second parameters.
-    pub second: Vec<f64>,
+    pub(crate) second: Vec<f64>,
 }
 
 impl Sticks {
     /// Before the first update: α is as the prior has it, and sticks are those of its mean.
-    pub fn start(prior: Concentration, components: usize) -> Self {
+    pub(crate) fn start(prior: Concentration, components: usize) -> Self {
         Self { prior, alpha: prior, first: vec![1.0; components], second: vec![prior.mean(); components] }
     }
 
     /// Number of components.
-    pub fn components(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn components(&self) -> usize {
         self.first.len()
     }
 
     /// Sticks from expected numbers of rows n_k, whose order is taken as it is (sorted downwards is best), then α from the sticks.
-    pub fn update(&mut self, counts: &[f64]) {
+    pub(crate) fn update(&mut self, counts: &[f64]) {
         let alpha = self.mean_alpha();
         self.first = counts.iter().map(|n| 1.0 + n).collect();
         self.second = vec![alpha; counts.len()];
@@ -69,12 +70,12 @@ impl Sticks {
     }
 
     /// E α.
-    pub fn mean_alpha(&self) -> f64 {
+    pub(crate) fn mean_alpha(&self) -> f64 {
         self.alpha.mean()
     }
 
     /// E ln α.
-    pub fn mean_ln_alpha(&self) -> f64 {
+    pub(crate) fn mean_ln_alpha(&self) -> f64 {
         match &self.alpha {
             Concentration::Fixed(alpha) => alpha.ln(),
             Concentration::Random(q) => q.mean_ln(),
@@ -90,7 +91,7 @@ impl Sticks {
     }
 
     /// E ln π_k.
-    pub fn ln_weights(&self) -> Vec<f64> {
+    pub(crate) fn ln_weights(&self) -> Vec<f64> {
         let mut before = 0.0;
         self.ln_pairs()
             .map(|(taken, left)| {
@@ -102,12 +103,12 @@ impl Sticks {
     }
 
     /// Σ_k E ln(1 − v_k): the expected logarithm of what the K sticks leave.
-    pub fn ln_remaining(&self) -> f64 {
+    pub(crate) fn ln_remaining(&self) -> f64 {
         self.ln_pairs().map(|(_, left)| left).sum()
     }
 
     /// ln E π_k.
-    pub fn ln_mean_weights(&self) -> Vec<f64> {
+    pub(crate) fn ln_mean_weights(&self) -> Vec<f64> {
         let mut before = 0.0;
         let pairs = self.first.iter().zip(&self.second);
         pairs
@@ -120,12 +121,12 @@ impl Sticks {
     }
 
     /// ln E ∏_k (1 − v_k): the expected mass of all components that are not among the K.
-    pub fn ln_mean_remaining(&self) -> f64 {
+    pub(crate) fn ln_mean_remaining(&self) -> f64 {
         self.first.iter().zip(&self.second).map(|(a, b)| (b / (a + b)).ln()).sum()
     }
 
     /// Divergence of the sticks and of α from their priors.
-    pub fn divergence(&self) -> f64 {
+    pub(crate) fn divergence(&self) -> f64 {
         let (alpha, ln_alpha) = (self.mean_alpha(), self.mean_ln_alpha());
         let pairs = self.first.iter().zip(&self.second).zip(self.ln_pairs());
         // −E ln p(v | α) with p = α (1 − v)^(α − 1)

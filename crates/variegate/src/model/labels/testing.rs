@@ -80,8 +80,8 @@ part!(And, and);
 
 /// The shared form with the basis of its rows.
 pub(super) struct WithBasis {
-    pub part: SharedBohning,
-    pub basis: Basis,
+    pub(crate) part: SharedBohning,
+    pub(crate) basis: Basis,
 }
 
 impl Part for WithBasis {
@@ -121,19 +121,19 @@ impl Part for WithBasis {
 /// Rows with two normal features each, a design and labels.
 pub(super) struct Toy<P> {
     /// Features (rows×2).
-    pub x: Vec<[f64; 2]>,
+    pub(crate) x: Vec<[f64; 2]>,
     /// Raw rows of the design.
-    pub raw: Matrix<'static>,
+    pub(crate) raw: Matrix<'static>,
     /// The design.
-    pub design: Design,
+    pub(crate) design: Design,
     /// Labels (rows×C).
-    pub y: Vec<i8>,
+    pub(crate) y: Vec<i8>,
     /// Number of labels.
-    pub labels: usize,
+    pub(crate) labels: usize,
     /// Concentration of the sticks.
-    pub alpha: Precision,
+    pub(crate) alpha: Precision,
     /// The label part.
-    pub part: P,
+    pub(crate) part: P,
 }
 
 /// Features: prior mean 0, and (k0, a0, b0).
@@ -144,20 +144,20 @@ type Feature = (f64, f64, f64, f64);
 
 /// Where an ascent stands.
 pub(super) struct Ascent<P: Part> {
-    pub components: usize,
-    pub r: Vec<f64>,
-    pub sticks: Vec<(f64, f64)>,
-    pub alpha: GammaFactor,
-    pub features: Vec<[Feature; 2]>,
-    pub q: P::Factors,
-    pub stats: P::Stats,
+    pub(crate) components: usize,
+    pub(crate) r: Vec<f64>,
+    pub(crate) sticks: Vec<(f64, f64)>,
+    pub(crate) alpha: GammaFactor,
+    pub(crate) features: Vec<[Feature; 2]>,
+    pub(crate) q: P::Factors,
+    pub(crate) stats: P::Stats,
     /// Σ_i M_i of the last local step.
-    pub rows: f64,
+    pub(crate) rows: f64,
 }
 
 impl<P: Part> Toy<P> {
     /// Starts from responsibilities, with a global step.
-    pub fn start(&self, components: usize, r: Vec<f64>) -> Ascent<P> {
+    pub(crate) fn start(&self, components: usize, r: Vec<f64>) -> Ascent<P> {
         let mut state = Ascent {
             components,
             r,
@@ -174,7 +174,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// Sums of the label part, of panels of three rows.
-    pub fn sums(&self, view: &P::View, r: &[f64], components: usize) -> P::Stats {
+    pub(crate) fn sums(&self, view: &P::View, r: &[f64], components: usize) -> P::Stats {
         let mut all = P::Stats::default();
         let mut label_scratch = P::Scratch::default();
         let mut scratch = PanelScratch::default();
@@ -189,7 +189,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// The labels' terms of the responsibilities (rows×K).
-    pub fn terms(&self, view: &P::View, components: usize) -> Vec<f64> {
+    pub(crate) fn terms(&self, view: &P::View, components: usize) -> Vec<f64> {
         let mut out = vec![0.0; self.x.len() * components];
         let mut label_scratch = P::Scratch::default();
         let mut scratch = PanelScratch::default();
@@ -211,7 +211,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// Components by decreasing counts.
-    pub fn sort(&self, state: &mut Ascent<P>) {
+    pub(crate) fn sort(&self, state: &mut Ascent<P>) {
         let counts = self.counts(state);
         let mut order: Vec<usize> = (0..state.components).collect();
         order.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]));
@@ -220,7 +220,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// The global step, from responsibilities and the sums of the label part.
-    pub fn global(&self, state: &mut Ascent<P>) {
+    pub(crate) fn global(&self, state: &mut Ascent<P>) {
         let (counts, components) = (self.counts(state), state.components);
         let alpha = self.alpha.mean(state.alpha);
         let mut after = 0.0;
@@ -255,7 +255,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// ln-weights of the components of each row (rows×K).
-    pub fn ln_joint(&self, state: &Ascent<P>) -> Vec<f64> {
+    pub(crate) fn ln_joint(&self, state: &Ascent<P>) -> Vec<f64> {
         let mut l = self.terms(&self.part.view(&state.q), state.components);
         let ln_pi = self.ln_weights(state);
         for (l, x) in l.chunks_mut(state.components).zip(&self.x) {
@@ -270,7 +270,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// The local step: responsibilities, Σ_i M_i and the sums of the label part.
-    pub fn local(&self, state: &mut Ascent<P>) {
+    pub(crate) fn local(&self, state: &mut Ascent<P>) {
         let l = self.ln_joint(state);
         state.rows = 0.0;
         for (r, l) in state.r.chunks_mut(state.components).zip(l.chunks(state.components)) {
@@ -296,25 +296,25 @@ impl<P: Part> Toy<P> {
     }
 
     /// The bound right after a local step.
-    pub fn bound(&self, state: &Ascent<P>) -> f64 {
+    pub(crate) fn bound(&self, state: &Ascent<P>) -> f64 {
         state.rows - self.part.left_out(&state.q) - self.divergence(state)
     }
 
     /// The bound for these responsibilities, the label part row by row at its best points of tangency.
-    pub fn bound_by_rows(&self, state: &Ascent<P>) -> f64 {
+    pub(crate) fn bound_by_rows(&self, state: &Ascent<P>) -> f64 {
         let l = self.ln_joint(state);
         let terms: f64 = state.r.iter().zip(&l).filter(|(r, _)| **r > 0.0).map(|(r, l)| r * (l - r.ln())).sum();
         terms - self.part.left_out(&state.q) - self.divergence(state)
     }
 
     /// The bound for these responsibilities, the label part from its sums.
-    pub fn bound_from_sums(&self, state: &Ascent<P>) -> f64 {
+    pub(crate) fn bound_from_sums(&self, state: &Ascent<P>) -> f64 {
         let labels: f64 = state.r.iter().zip(self.terms(&self.part.view(&state.q), state.components)).map(|(r, t)| r * t).sum();
         self.bound_by_rows(state) + self.part.left_out(&state.q) - labels + self.part.value(&state.q, &state.stats)
     }
 
     /// Ascends until the bound stands still; each step must raise it. Gives back the last bound.
-    pub fn ascend(&self, state: &mut Ascent<P>, sweeps: usize) -> f64 {
+    pub(crate) fn ascend(&self, state: &mut Ascent<P>, sweeps: usize) -> f64 {
         let mut last = f64::NEG_INFINITY;
         for sweep in 0..sweeps {
             self.local(state);
@@ -332,7 +332,7 @@ impl<P: Part> Toy<P> {
     }
 
     /// The best bound of so many random starts.
-    pub fn best(&self, components: usize, starts: usize, sweeps: usize, rng: &mut impl Rng) -> f64 {
+    pub(crate) fn best(&self, components: usize, starts: usize, sweeps: usize, rng: &mut impl Rng) -> f64 {
         let one = |rng: &mut _| self.ascend(&mut self.start(components, random_shares(self.x.len(), components, rng)), sweeps);
         (0..starts).map(|_| one(rng)).fold(f64::NEG_INFINITY, f64::max)
     }
@@ -340,13 +340,13 @@ impl<P: Part> Toy<P> {
 
 impl<P> Toy<P> {
     /// The same rows with another label part.
-    pub fn with<Q>(self, part: impl FnOnce(P) -> Q) -> Toy<Q> {
+    pub(crate) fn with<Q>(self, part: impl FnOnce(P) -> Q) -> Toy<Q> {
         let Self { x, raw, design, y, labels, alpha, part: old } = self;
         Toy { x, raw, design, y, labels, alpha, part: part(old) }
     }
 
     /// The standardised rows of the design.
-    pub fn design_rows(&self) -> Vec<f64> {
+    pub(crate) fn design_rows(&self) -> Vec<f64> {
         let mut scratch = PanelScratch::default();
         self.design.panel(self.raw.view(), &mut scratch).dense().unwrap().to_vec()
     }

@@ -11,7 +11,7 @@ use super::label_part::LabelView;
 use super::mixture::{Factors, Mixture, Scratch, Sums, View};
 use crate::answer::SeenSets;
 use crate::model::gathered::Gathered;
-use crate::run::{Block, Draws, Merge, Program, Report, Rows, Stream, Tick};
+use crate::run::{Block, Draws, Merge, Program, Report, Rows, Stream, Sum, Tick};
 use crate::{Error, Result, merge_fields};
 
 /// A component with fewer rows is proposed to be left out.
@@ -55,6 +55,8 @@ pub(crate) struct State {
     quiet: u32,
     /// Sets of labels of the rows that know all of theirs.
     pub(crate) seen: SeenSets,
+    /// The same without components that have no rows, to be tried in the next sweep.
+    fewer: Option<Factors>,
     /// Empty components were kept, because the bound would have fallen.
     keep_empty: bool,
 }
@@ -64,6 +66,8 @@ pub(crate) struct State {
 pub(crate) enum Ask<'a> {
     /// To bring some rows together.
     Gather { most: usize, key: u64 },
+    /// For products of the columns, where the coupling needs them.
+    Columns,
     /// To belong to the nearest centre.
     Start { centres: Cow<'a, [f64]>, labels: Cow<'a, LabelView> },
     /// The local step.
@@ -76,8 +80,9 @@ pub(crate) struct Stats {
     sums: Sums,
     gathered: Gathered,
     seen: Seen,
+    gram: Sum<Vec<f64>>,
 }
-merge_fields!(Stats, sums, gathered, seen);
+merge_fields!(Stats, sums, gathered, seen, gram);
 
 /// Distinct sets of labels; on merge those of both.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -97,7 +102,7 @@ impl Vb {
     fn pass(&self, q: &Factors, rows: &mut dyn Rows<Self>) -> Result<(f64, Sums)> {
         let view = self.mixture.view(q);
         let sums = rows.all(&Ask::Pass(Cow::Borrowed(&view)))?.sums;
-        Ok((sums.value.0 - self.mixture.divergence(q), sums))
+        Ok((self.mixture.bound_of_rows(q, &sums), sums))
     }
 
     fn finite(bound: f64, sweep: u64) -> Result<f64> {
@@ -110,14 +115,11 @@ impl Vb {
 
     /// One local and one global step.
     fn ascend(&self, state: &mut State, rows: &mut dyn Rows<Self>) -> Result<()> {
-        let filled = state.q.counts.iter().filter(|n| **n >= EMPTY).count().max(1);
-        let proposed = (filled < state.q.components() && !state.keep_empty).then(|| state.q.truncated(filled));
         let mut found = None;
-        if let Some(fewer) = proposed {
+        if let Some(fewer) = state.fewer.take() {
             let (bound, sums) = self.pass(&fewer, rows)?;
             if bound >= state.bound - ROUNDING * state.bound.abs() {
-                found = Some(sums);
-                state.q = fewer;
+                (state.q, found) = (fewer, Some(sums));
             } else {
                 state.keep_empty = true;
             }
@@ -128,6 +130,9 @@ impl Vb {
         };
         self.mixture.update(&mut state.q, &mut sums)?;
         let bound = Self::finite(self.mixture.bound(&state.q, &sums), state.sweeps)?;
+        if !state.keep_empty {
+            state.fewer = self.mixture.without_empty(&state.q, &sums, EMPTY)?;
+        }
         let gain = bound - state.bound;
         state.quiet = if gain < self.tol * bound.abs() { state.quiet + 1 } else { 0 };
         state.bound = bound;
@@ -155,11 +160,15 @@ impl Program for Vb {
         let Stats { gathered, seen, .. } = rows.all(&Ask::Gather { most: self.mixture.gathered_rows(), key: rng.next_u64() })?;
         let centres = self.mixture.centres(&gathered, self.components, &mut rng);
         let mut q = self.mixture.start(self.components);
+        if self.mixture.labels.needs_columns() {
+            let gram = rows.all(&Ask::Columns)?.gram.0;
+            self.mixture.labels.look_at_columns(&mut q.labels, &gram)?;
+        }
         let labels = self.mixture.labels.view(&q.labels);
         let mut sums = rows.all(&Ask::Start { centres: Cow::Borrowed(&centres), labels: Cow::Borrowed(&labels) })?.sums;
         self.mixture.update(&mut q, &mut sums)?;
         let bound = Self::finite(self.mixture.bound(&q, &sums), 0)?;
-        Ok(State { q, bound, sweeps: 0, standing: Standing::Rising, quiet: 0, seen: seen.0, keep_empty: false })
+        Ok(State { q, bound, sweeps: 0, standing: Standing::Rising, quiet: 0, seen: seen.0, fewer: None, keep_empty: false })
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) {}
@@ -177,6 +186,7 @@ impl Program for Vb {
                 let seen = Seen(SeenSets::of(labels, labels.len() / block.rows().max(1)));
                 Stats { gathered: self.mixture.gather(*most, *key, block, scratch), seen, ..Stats::default() }
             }
+            Ask::Columns => Stats { gram: Sum(self.mixture.columns(block, scratch)), ..Stats::default() },
             Ask::Start { centres, labels } => {
                 let sums = self.mixture.visit_with(labels, self.components, block, scratch, |x, r| self.mixture.nearest(centres, x, r));
                 Stats { sums, ..Stats::default() }

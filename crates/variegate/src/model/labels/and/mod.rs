@@ -28,50 +28,50 @@ use crate::{Result, merge_fields};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct And {
     /// The weights of the labels, bounded after Jaakkola and Jordan; its patterns are not used.
-    pub weights: Logit,
+    pub(crate) weights: Logit,
     /// Shapes of the Beta prior of the patterns, of presence and of absence.
-    pub pattern_prior: (f64, f64),
+    pub(crate) pattern_prior: (f64, f64),
 }
 
 /// The factors of all labels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Factors {
     /// Number of components, K.
-    pub components: usize,
+    pub(crate) components: usize,
     /// q(w_c) and q(τ_w), of no components.
-    pub weights: logit::Factors,
+    pub(crate) weights: logit::Factors,
     /// First shape of q(ψ_kc) (C×K).
-    pub present: Vec<f64>,
+    pub(crate) present: Vec<f64>,
     /// Second shape of q(ψ_kc) (C×K).
-    pub absent: Vec<f64>,
+    pub(crate) absent: Vec<f64>,
 }
 
 /// What rows need of the factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct View {
     /// Number of components, K.
-    pub components: usize,
+    pub(crate) components: usize,
     /// Moments of the weights.
-    pub weights: logit::View,
+    pub(crate) weights: logit::View,
     /// E ln ψ_kc (C×K).
-    pub ln_present: Vec<f64>,
+    pub(crate) ln_present: Vec<f64>,
     /// E ln(1 − ψ_kc) (C×K).
-    pub ln_absent: Vec<f64>,
+    pub(crate) ln_absent: Vec<f64>,
     /// E ψ_kc (C×K).
-    pub patterns: Vec<f64>,
+    pub(crate) patterns: Vec<f64>,
 }
 
 /// Sums over rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stats {
     /// A_c, g_c and the offset e of the weights.
-    pub weights: logit::Stats,
+    pub(crate) weights: logit::Stats,
     /// Σ_i r E a (C×K).
-    pub present: Sum<Vec<f64>>,
+    pub(crate) present: Sum<Vec<f64>>,
     /// Σ_i r (1 − E a) (C×K).
-    pub absent: Sum<Vec<f64>>,
+    pub(crate) absent: Sum<Vec<f64>>,
     /// Σ_ikc r H[q(a, h | k)].
-    pub entropy: Sum<f64>,
+    pub(crate) entropy: Sum<f64>,
 }
 merge_fields!(Stats, weights, present, absent, entropy);
 
@@ -81,7 +81,7 @@ impl Stats {
     }
 
     /// Component `order[k]` becomes component k; one that is not named is left out.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         let components = self.components();
         for table in [&mut self.present.0, &mut self.absent.0] {
             *table = permuted(table, order, components, 1);
@@ -89,7 +89,8 @@ impl Stats {
     }
 
     /// What component `from` has goes to component `into`; nothing is left in `from`.
-    pub fn join(&mut self, into: usize, from: usize) {
+    #[cfg(test)]
+    pub(crate) fn join(&mut self, into: usize, from: usize) {
         let components = self.components();
         for table in [&mut self.present.0, &mut self.absent.0] {
             for label in table.chunks_exact_mut(components.max(1)) {
@@ -103,7 +104,7 @@ impl Stats {
 impl Factors {
     /// Component `order[k]` becomes component k; one that is not named is left out, and a number beyond the last is a new component, of
     /// a uniform pattern until the next update.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         let components = self.components;
         for table in [&mut self.present, &mut self.absent] {
             let of_label = |label: &[f64]| order.iter().map(|&k| label.get(k).copied().unwrap_or(1.0)).collect::<Vec<_>>();
@@ -116,13 +117,13 @@ impl Factors {
 impl And {
     /// Before the first update: precisions as the prior has them, no weights and even patterns, so that an absent label has a and h
     /// with probability 1/3 each.
-    pub fn start(&self, components: usize) -> Factors {
+    pub(crate) fn start(&self, components: usize) -> Factors {
         let even = vec![1.0; self.weights.labels * components];
         Factors { components, weights: self.weights.start(0), present: even.clone(), absent: even }
     }
 
     /// What rows need.
-    pub fn view(&self, q: &Factors) -> View {
+    pub(crate) fn view(&self, q: &Factors) -> View {
         let shapes = || q.present.iter().zip(&q.absent);
         View {
             components: q.components,
@@ -134,7 +135,7 @@ impl And {
     }
 
     /// The global step from sums: q(w_c) of each label given E τ, q(τ), and q(ψ). The number of components is that of the sums.
-    pub fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
+    pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
         self.weights.update(&mut q.weights, &stats.weights)?;
         q.components = stats.present.0.len() / self.weights.labels.max(1);
         q.present = stats.present.0.iter().map(|s| self.pattern_prior.0 + s).collect();
@@ -143,7 +144,7 @@ impl And {
     }
 
     /// KL divergence of all factors from their priors.
-    pub fn divergence(&self, q: &Factors) -> f64 {
+    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
         let (a0, b0) = self.pattern_prior;
         let ln_prior = ln_beta(a0, b0);
         let of_pattern = |(&a, &b): (&f64, &f64)| {
@@ -154,7 +155,7 @@ impl And {
     }
 
     /// The label part of the bound from sums, under any factors of as many components.
-    pub fn value(&self, q: &Factors, stats: &Stats) -> f64 {
+    pub(crate) fn value(&self, q: &Factors, stats: &Stats) -> f64 {
         let of_pattern = |((&a, &b), (s1, s0)): ((&f64, &f64), (&f64, &f64))| {
             let all = digamma(a + b);
             s1 * (digamma(a) - all) + s0 * (digamma(b) - all)

@@ -29,7 +29,7 @@ fn absent(mean: f64, ln_odds: f64) -> (f64, f64, f64) {
 
 impl And {
     /// out (rows×K) += Σ over the known labels of the bound of E ln p(y_c | component k), at its best q(a, h | k) and ξ.
-    pub fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
         let (labels, components) = (self.weights.labels, view.components);
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
         let (means, spreads) = scratch.weights.found();
@@ -60,7 +60,7 @@ impl And {
     }
 
     /// Adds what rows with responsibilities r say, with q(a, h | k) and ξ as this view has them.
-    pub fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
+    pub(crate) fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
         let (labels, components) = (self.weights.labels, view.components);
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
         stats.weights.reserve(labels, self.weights.dim, 0);
@@ -120,7 +120,7 @@ impl And {
 
     /// E σ(w_cᵀx̃) of new rows, out (rows×C). With r_k of a row and E ψ_kc ([`View::patterns`]; the prior's mean for a new component), a
     /// label is present with probability (Σ_k r_k E ψ_kc) E σ.
-    pub fn classifier_probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn classifier_probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
         let (means, spreads) = scratch.weights.found();
         for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
@@ -129,7 +129,7 @@ impl And {
     }
 
     /// The prior's mean of a pattern: that of a component which no row has yet.
-    pub fn new_pattern(&self) -> f64 {
+    pub(crate) fn new_pattern(&self) -> f64 {
         self.pattern_prior.0 / (self.pattern_prior.0 + self.pattern_prior.1)
     }
 }

@@ -21,23 +21,20 @@ pub(crate) struct Bernoulli {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BernoulliFactor {
     /// First parameters: those of a one.
-    pub ones: Vec<f64>,
+    pub(crate) ones: Vec<f64>,
     /// Second parameters: those of a zero.
-    pub zeros: Vec<f64>,
+    pub(crate) zeros: Vec<f64>,
 }
 
 impl Bernoulli {
-    /// s as a rule.
-    pub const STRENGTH: f64 = 1.0;
-
     /// A prior worth s rows with base rates μ_d, which lie strictly between 0 and 1.
-    pub fn new(strength: f64, rates: &[f64], power: f64) -> Self {
+    pub(crate) fn new(strength: f64, rates: &[f64], power: f64) -> Self {
         let ones = rates.iter().map(|mu| strength * mu).collect();
         Self { ones, zeros: rates.iter().map(|mu| strength * (1.0 - mu)).collect(), power }
     }
 
     /// The base rate of a column that has this many ones among so many entries.
-    pub fn rate(ones: f64, observed: f64) -> f64 {
+    pub(crate) fn rate(ones: f64, observed: f64) -> f64 {
         (ones + 1.0) / (observed + 2.0)
     }
 

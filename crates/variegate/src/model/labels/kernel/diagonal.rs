@@ -26,21 +26,18 @@ pub(crate) struct Diagonal {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DiagonalFactor {
     /// k: how many rows the mean is worth.
-    pub strength: f64,
+    pub(crate) strength: f64,
     /// m, less the kernel's shift.
-    pub mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// a of the precisions.
-    pub shape: f64,
+    pub(crate) shape: f64,
     /// b of the precisions.
-    pub rate: Vec<f64>,
+    pub(crate) rate: Vec<f64>,
 }
 
 impl Diagonal {
-    /// k, a and b as a rule, for standardised columns.
-    pub const DEFAULTS: (f64, f64, f64) = (0.1, 2.0, 1.0);
-
     /// Prior means m, strength k, precisions of Gamma(a, b_d), and the columns' means over all rows as the shift.
-    pub fn new(mean: &[f64], strength: f64, shape: f64, rate: &[f64], shift: &[f64], power: f64) -> Self {
+    pub(crate) fn new(mean: &[f64], strength: f64, shape: f64, rate: &[f64], shift: &[f64], power: f64) -> Self {
         let mean = mean.iter().zip(shift).map(|(m, s)| m - s).collect();
         Self { shift: shift.to_vec(), prior: DiagonalFactor { strength, mean, shape, rate: rate.to_vec() }, power }
     }

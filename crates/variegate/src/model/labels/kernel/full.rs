@@ -28,13 +28,13 @@ pub(crate) struct Full {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FullFactor {
     /// k: how many rows the mean is worth.
-    pub strength: f64,
+    pub(crate) strength: f64,
     /// m, less the kernel's shift.
-    pub mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// ν.
-    pub freedom: f64,
+    pub(crate) freedom: f64,
     /// S, factored.
-    pub scatter: Cholesky,
+    pub(crate) scatter: Cholesky,
 }
 
 impl FullFactor {
@@ -60,12 +60,9 @@ fn factor(dim: usize, lower: &[f64]) -> Result<Cholesky> {
 }
 
 impl Full {
-    /// k as a rule; ν is the number of columns plus two, S the identity.
-    pub const STRENGTH: f64 = 0.1;
-
     /// Prior means m, strength k, degrees of freedom ν above D − 1, scatter S (lower triangle), and the columns' means over all rows
     /// as the shift.
-    pub fn new(mean: &[f64], strength: f64, freedom: f64, scatter: &[f64], shift: &[f64], power: f64) -> Result<Self> {
+    pub(crate) fn new(mean: &[f64], strength: f64, freedom: f64, scatter: &[f64], shift: &[f64], power: f64) -> Result<Self> {
         let dim = shift.len();
         let mean = mean.iter().zip(shift).map(|(m, s)| m - s).collect();
         let prior = FullFactor { strength, mean, freedom, scatter: factor(dim, scatter)? };
@@ -75,7 +72,7 @@ impl Full {
     }
 
     /// The identity, as a scatter.
-    pub fn identity(dim: usize) -> Vec<f64> {
+    pub(crate) fn identity(dim: usize) -> Vec<f64> {
         (0..dim * dim).map(|at| if at % (dim + 1) == 0 { 1.0 } else { 0.0 }).collect()
     }
 

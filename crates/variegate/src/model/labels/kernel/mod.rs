@@ -134,27 +134,27 @@ macro_rules! with_factors {
 
 impl Kernel {
     /// Number of raw columns.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         each!(self, k => k.width())
     }
 
     /// The power of p(x | φ).
-    pub fn power(&self) -> f64 {
+    pub(crate) fn power(&self) -> f64 {
         each!(self, k => k.power())
     }
 
     /// Numbers of a component's statistics.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         each!(self, k => k.size())
     }
 
     /// Numbers of a component's drawn parameters.
-    pub fn parameters(&self) -> usize {
+    pub(crate) fn parameters(&self) -> usize {
         each!(self, k => k.parameters())
     }
 
     /// Adds the statistics of rows with weights r (rows × k) to those of k components, one after the other, times the power.
-    pub fn add(&self, x: X<'_>, r: &[f64], k: usize, stats: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn add(&self, x: X<'_>, r: &[f64], k: usize, stats: &mut [f64], scratch: &mut Scratch) {
         if self.power() == 1.0 {
             return each!(self, kernel => kernel.add(x, r, k, stats, scratch));
         }
@@ -166,7 +166,7 @@ impl Kernel {
     }
 
     /// The prior of a component.
-    pub fn prior(&self) -> Factor {
+    pub(crate) fn prior(&self) -> Factor {
         match self {
             Self::Multinomial(k) => Factor::Multinomial(k.prior()),
             Self::Bernoulli(k) => Factor::Bernoulli(k.prior()),
@@ -176,7 +176,7 @@ impl Kernel {
     }
 
     /// The posterior of a component with these statistics.
-    pub fn posterior(&self, stats: &[f64]) -> Result<Factor> {
+    pub(crate) fn posterior(&self, stats: &[f64]) -> Result<Factor> {
         Ok(match self {
             Self::Multinomial(k) => Factor::Multinomial(k.posterior(stats)?),
             Self::Bernoulli(k) => Factor::Bernoulli(k.posterior(stats)?),
@@ -186,57 +186,57 @@ impl Kernel {
     }
 
     /// The posteriors of components whose statistics lie one after the other.
-    pub fn posteriors(&self, stats: &[f64], components: usize) -> Result<Vec<Factor>> {
+    pub(crate) fn posteriors(&self, stats: &[f64], components: usize) -> Result<Vec<Factor>> {
         let size = self.size();
         (0..components).map(|k| self.posterior(&stats[k * size..(k + 1) * size])).collect()
     }
 
     /// Divergence of a factor from the prior.
-    pub fn divergence(&self, q: &Factor) -> f64 {
+    pub(crate) fn divergence(&self, q: &Factor) -> f64 {
         with_factor!(self, q, (k, q) => k.divergence(q))
     }
 
     /// Log marginal likelihood of the rows behind a component's statistics. Multinomial coefficients are left out (see
     /// [`Kernel::ln_coefficient`]); with a power it is the logarithm of ∫ p(φ) ∏ p(x | φ)^power.
-    pub fn ln_marginal(&self, stats: &[f64]) -> Result<f64> {
+    pub(crate) fn ln_marginal(&self, stats: &[f64]) -> Result<f64> {
         each!(self, k => k.ln_marginal(stats))
     }
 
     /// The table of power · E ln p(x | φ_k), multinomial coefficients left out.
-    pub fn expected(&self, q: &[Factor]) -> Table {
+    pub(crate) fn expected(&self, q: &[Factor]) -> Table {
         with_factors!(self, q, (k, own) => k.expected(&own))
     }
 
     /// The table of power · ln p(x | φ_k) for drawn parameters, one component after the other; multinomial coefficients left out.
-    pub fn table_of(&self, parameters: &[f64], components: usize) -> Table {
+    pub(crate) fn table_of(&self, parameters: &[f64], components: usize) -> Table {
         each!(self, k => k.table_of(parameters, components))
     }
 
     /// Log posterior predictive densities of new rows, power 1; multinomial coefficients left out.
-    pub fn predictive(&self, q: &[Factor]) -> Predictive {
+    pub(crate) fn predictive(&self, q: &[Factor]) -> Predictive {
         with_factors!(self, q, (k, own) => k.predictive(&own))
     }
 
     /// Appends the parameters of a component drawn from its factor: see [`Kernel::table_of`]. Logarithms of proportions
     /// (multinomial); log-odds (bernoulli); means less the shift, then precisions (diagonal); means less the shift, the lower
     /// triangle of the precision row by row with zeros above, and its log determinant (full).
-    pub fn draw<R: Rng + ?Sized>(&self, q: &Factor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
+    pub(crate) fn draw<R: Rng + ?Sized>(&self, q: &Factor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
         with_factor!(self, q, (k, q) => k.draw(q, rng, out))
     }
 
     /// Σ_k power · Σ_i r_ik E ln p(x_i | φ_k) from statistics alone, multinomial coefficients left out.
-    pub fn value(&self, q: &[Factor], stats: &[f64]) -> f64 {
+    pub(crate) fn value(&self, q: &[Factor], stats: &[f64]) -> f64 {
         let own = stats.chunks_exact(self.size().max(1));
         q.iter().zip(own).map(|(q, stats)| with_factor!(self, q, (k, q) => linalg::dot(&k.coefficients(q), stats))).sum()
     }
 
     /// Expected row of a component: proportions, probabilities or means, column by column.
-    pub fn mean(&self, q: &Factor) -> Vec<f64> {
+    pub(crate) fn mean(&self, q: &Factor) -> Vec<f64> {
         with_factor!(self, q, (k, q) => k.mean(q))
     }
 
     /// Adds power · (ln n_i! − Σ_d ln x_id!) to each row's number for a multinomial kernel; others have no coefficient.
-    pub fn ln_coefficient(&self, x: X<'_>, out: &mut [f64]) {
+    pub(crate) fn ln_coefficient(&self, x: X<'_>, out: &mut [f64]) {
         if let Self::Multinomial(kernel) = self {
             kernel.ln_coefficient(x, out);
         }

@@ -21,15 +21,12 @@ pub(crate) struct Multinomial {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MultinomialFactor {
     /// Its parameters P.
-    pub counts: Vec<f64>,
+    pub(crate) counts: Vec<f64>,
 }
 
 impl Multinomial {
-    /// ω as a rule.
-    pub const OMEGA: f64 = 0.1;
-
     /// Counts of so many kinds; ω and power positive.
-    pub fn new(width: usize, omega: f64, power: f64) -> Self {
+    pub(crate) fn new(width: usize, omega: f64, power: f64) -> Self {
         Self { width, omega, power }
     }
 

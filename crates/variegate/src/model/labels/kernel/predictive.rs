@@ -103,7 +103,7 @@ impl Predictive {
     }
 
     /// Number of components.
-    pub fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         match self {
             Self::Linear(table) => table.components(),
             Self::Counts { totals, .. } => totals.len(),
@@ -112,7 +112,7 @@ impl Predictive {
     }
 
     /// Adds the log densities to out (rows × K).
-    pub fn evaluate(&self, x: X<'_>, out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn evaluate(&self, x: X<'_>, out: &mut [f64], scratch: &mut Scratch) {
         let k = self.components();
         if k == 0 {
             return;

@@ -39,7 +39,7 @@ pub(crate) enum Table {
 
 impl Table {
     /// Number of components.
-    pub fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         match self {
             Self::Linear { constants, .. } | Self::Forms { constants, .. } => constants.len(),
             Self::Quadratic { shift, weights } => weights.len() / (2 * shift.len() + 1),
@@ -47,7 +47,7 @@ impl Table {
     }
 
     /// Adds the log densities to out (rows × K).
-    pub fn evaluate(&self, x: X<'_>, out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn evaluate(&self, x: X<'_>, out: &mut [f64], scratch: &mut Scratch) {
         let (n, k) = (x.rows(), self.components());
         if k == 0 {
             return;

@@ -46,81 +46,81 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Logit {
     /// Number of labels, C.
-    pub labels: usize,
+    pub(crate) labels: usize,
     /// Number of design columns; the bias, where there is one, is the last.
-    pub dim: usize,
+    pub(crate) dim: usize,
     /// Whether the last column is the bias.
-    pub intercept: bool,
+    pub(crate) intercept: bool,
     /// Prior precision of the bias.
-    pub bias_precision: f64,
+    pub(crate) bias_precision: f64,
     /// Prior precision of the other weights of a label.
-    pub weight_precision: Precision,
+    pub(crate) weight_precision: Precision,
     /// Prior precision of the patterns of a label.
-    pub pattern_precision: Precision,
+    pub(crate) pattern_precision: Precision,
     /// How the logistic likelihood is bounded.
-    pub bound: Bound,
+    pub(crate) bound: Bound,
     /// What is kept of the covariance.
-    pub form: Form,
+    pub(crate) form: Form,
 }
 
 /// The factors of all labels. A label has P = dim + K coefficients: its weights, then its patterns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Factors {
     /// Number of components, K.
-    pub components: usize,
+    pub(crate) components: usize,
     /// Means m_c (C×P).
-    pub mean: Vec<f64>,
+    pub(crate) mean: Vec<f64>,
     /// Covariances V_c, packed (C × P(P+1)/2).
-    pub covariance: Vec<f64>,
+    pub(crate) covariance: Vec<f64>,
     /// ln |V_c|; −∞ before the first update.
-    pub ln_det: Vec<f64>,
+    pub(crate) ln_det: Vec<f64>,
     /// q(τ_w) of each label.
-    pub weight_precision: Vec<GammaFactor>,
+    pub(crate) weight_precision: Vec<GammaFactor>,
     /// q(τ_b) of each label.
-    pub pattern_precision: Vec<GammaFactor>,
+    pub(crate) pattern_precision: Vec<GammaFactor>,
     /// Labels of which the last update had to help the diagonal of the precision.
-    pub helped: usize,
+    pub(crate) helped: usize,
 }
 
 /// What rows need of the factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct View {
     /// Number of components, K.
-    pub components: usize,
+    pub(crate) components: usize,
     /// Means of the weights (C×dim).
-    pub weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
     /// Means of the patterns (C×K).
-    pub patterns: Vec<f64>,
+    pub(crate) patterns: Vec<f64>,
     /// Quadratic forms of the weights' covariances, packed (C × dim(dim+1)/2, see [`crate::data::design::pack_form`]).
-    pub weight_forms: Vec<f64>,
+    pub(crate) weight_forms: Vec<f64>,
     /// Covariances of weights with patterns (C×K×dim); empty where there are none.
-    pub cross: Vec<f64>,
+    pub(crate) cross: Vec<f64>,
     /// Variances of the patterns (C×K).
-    pub pattern_variances: Vec<f64>,
+    pub(crate) pattern_variances: Vec<f64>,
     /// Expected variance 1/E τ_b of the pattern of a component that no row has yet (C).
-    pub new_variance: Vec<f64>,
+    pub(crate) new_variance: Vec<f64>,
 }
 
 /// Sums over rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stats {
     /// A_c, packed (C × dim(dim+1)/2).
-    pub gram: Sum<Vec<f64>>,
+    pub(crate) gram: Sum<Vec<f64>>,
     /// B_c (C×K×dim).
-    pub cross: Sum<Vec<f64>>,
+    pub(crate) cross: Sum<Vec<f64>>,
     /// d_kc (C×K).
-    pub mass: Sum<Vec<f64>>,
+    pub(crate) mass: Sum<Vec<f64>>,
     /// g_c (C×dim).
-    pub response: Sum<Vec<f64>>,
+    pub(crate) response: Sum<Vec<f64>>,
     /// h_kc (C×K).
-    pub pattern_response: Sum<Vec<f64>>,
+    pub(crate) pattern_response: Sum<Vec<f64>>,
     /// e.
-    pub offset: Sum<f64>,
+    pub(crate) offset: Sum<f64>,
 }
 merge_fields!(Stats, gram, cross, mass, response, pattern_response, offset);
 
 impl Stats {
-    pub fn reserve(&mut self, labels: usize, dim: usize, components: usize) {
+    pub(crate) fn reserve(&mut self, labels: usize, dim: usize, components: usize) {
         for (sums, len) in [
             (&mut self.gram.0, labels * packed_len(dim)),
             (&mut self.cross.0, labels * components * dim),
@@ -135,7 +135,7 @@ impl Stats {
     }
 
     /// (labels, components, dim), read off the lengths; none of sums over no rows.
-    pub fn shape(&self) -> Option<(usize, usize, usize)> {
+    pub(crate) fn shape(&self) -> Option<(usize, usize, usize)> {
         let (gram, response) = (self.gram.0.len(), self.response.0.len());
         if response == 0 {
             return None;
@@ -152,7 +152,7 @@ impl Stats {
     }
 
     /// Component `order[k]` becomes component k; one that is not named is left out.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         let Some((_, components, dim)) = self.shape() else { return };
         for (table, width) in self.tables(dim) {
             *table = permuted(table, order, components, width);
@@ -161,7 +161,8 @@ impl Stats {
 
     /// What component `from` has goes to component `into`: the sums of their rows in one component, at the points of tangency that
     /// they had. Nothing is left in `from`.
-    pub fn join(&mut self, into: usize, from: usize) {
+    #[cfg(test)]
+    pub(crate) fn join(&mut self, into: usize, from: usize) {
         let Some((_, components, dim)) = self.shape() else { return };
         for (table, width) in self.tables(dim) {
             for label in table.chunks_exact_mut(components * width) {
@@ -188,7 +189,7 @@ impl Factors {
 
     /// Component `order[k]` becomes component k; one that is not named is left out, and a number beyond the last is a new component, of
     /// mean and covariance 0 until the next update.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         let dim = self.mean.len() / self.ln_det.len() - self.components;
         let (old, new) = (self.width(dim), dim + order.len());
         let source: Vec<Option<usize>> =
@@ -209,7 +210,7 @@ impl Factors {
 
 impl Logit {
     /// Before the first update: precisions as the prior has them, and no weights, so that rows take their bounds at 0.
-    pub fn start(&self, components: usize) -> Factors {
+    pub(crate) fn start(&self, components: usize) -> Factors {
         let (labels, width) = (self.labels, self.dim + components);
         Factors {
             components,
@@ -223,7 +224,7 @@ impl Logit {
     }
 
     /// What rows need.
-    pub fn view(&self, q: &Factors) -> View {
+    pub(crate) fn view(&self, q: &Factors) -> View {
         let (dim, components, width) = (self.dim, q.components, q.width(self.dim));
         let (size, all) = (packed_len(dim), packed_len(width));
         let full = self.form == Form::Full;
@@ -254,7 +255,7 @@ impl Logit {
     }
 
     /// The global step from sums: q(β_c) of each label given E τ, then q(τ). The number of components is that of the sums.
-    pub fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
+    pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
         let (dim, labels) = (self.dim, self.labels);
         let components = stats.mass.0.len() / labels.max(1);
         let width = dim + components;
@@ -312,7 +313,7 @@ impl Logit {
     }
 
     /// KL divergence of all factors from their priors.
-    pub fn divergence(&self, q: &Factors) -> f64 {
+    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
         let width = q.width(self.dim);
         let of_label = |c: usize| {
             let (m, v) = (&q.mean[c * width..(c + 1) * width], &q.covariance[c * packed_len(width)..(c + 1) * packed_len(width)]);
@@ -331,7 +332,7 @@ impl Logit {
     }
 
     /// The label part of the bound from sums: Σ r × terms at the points of tangency of the sums, under any factors of as many components.
-    pub fn value(&self, q: &Factors, stats: &Stats) -> f64 {
+    pub(crate) fn value(&self, q: &Factors, stats: &Stats) -> f64 {
         let (dim, components, width) = (self.dim, q.components, q.width(self.dim));
         let of_label = |c: usize| {
             let (m, v) = (&q.mean[c * width..(c + 1) * width], &q.covariance[c * packed_len(width)..(c + 1) * packed_len(width)]);

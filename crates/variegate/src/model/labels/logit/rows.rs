@@ -25,14 +25,14 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// x̃ᵀm_w and x̃ᵀV_ww x̃ (rows×C each), as [`Logit::moments`] found them.
-    pub fn found(&self) -> (&[f64], &[f64]) {
+    pub(crate) fn found(&self) -> (&[f64], &[f64]) {
         (&self.means, &self.spreads)
     }
 }
 
 impl Logit {
     /// out (rows×K) += Σ over the known labels of the bound of E ln p(y_c | component k), at its best point of tangency.
-    pub fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
         let (labels, components) = (self.labels, view.components);
         self.moments(view, panel, scratch);
         for c in 0..labels {
@@ -50,7 +50,7 @@ impl Logit {
     }
 
     /// Adds what rows with responsibilities r say, with the bounds tangent where this view puts them.
-    pub fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
+    pub(crate) fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
         let (labels, components, dim, rows) = (self.labels, view.components, self.dim, panel.rows());
         stats.reserve(labels, dim, components);
         self.moments(view, panel, scratch);
@@ -87,7 +87,7 @@ impl Logit {
 
     /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
     /// patterns have their prior.
-    pub fn probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
         let (labels, components) = (self.labels, view.components);
         self.moments(view, panel, scratch);
         for c in 0..labels {
@@ -106,7 +106,7 @@ impl Logit {
     }
 
     /// x̃ᵀm_w and x̃ᵀV_ww x̃ of all labels.
-    pub fn moments(&self, view: &View, panel: &mut Panel<'_>, scratch: &mut Scratch) {
+    pub(crate) fn moments(&self, view: &View, panel: &mut Panel<'_>, scratch: &mut Scratch) {
         let len = panel.rows() * self.labels;
         scratch.means.resize(len, 0.0);
         scratch.spreads.resize(len, 0.0);

@@ -4,11 +4,11 @@ use crate::data::design::PanelScratch;
 use crate::data::{Design, X};
 use crate::dist::testing::{TestRng, rng};
 use crate::linalg::dot;
+use crate::model::labels::enumerated::*;
 use crate::model::labels::gamma_factor::GammaFactor;
 use crate::model::labels::kernel::{Factor, Kernel, Scratch};
 use crate::model::labels::patterns::{self, Patterns};
 use crate::model::labels::sticks::{Concentration, Sticks};
-use crate::model::labels::enumerated::*;
 use crate::run::open01;
 use crate::special::{ln_beta, log_sum_exp};
 

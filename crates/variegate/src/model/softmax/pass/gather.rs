@@ -14,9 +14,7 @@ impl Vb {
         let dim = self.design.dim();
         let mut hashes: Vec<(u64, u32, usize)> = (0..block.rows())
             .filter(|&i| self.weight(block, i, None) > 0.0)
-            .map(|i| {
-                (hash_of(key, block, i), class_of(block, i), i)
-            })
+            .map(|i| (hash_of(key, block, i), class_of(block, i), i))
             .collect();
         // only what can be among the smallest is looked at
         keep_smallest(&mut hashes, each);

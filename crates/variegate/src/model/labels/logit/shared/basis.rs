@@ -11,15 +11,15 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Basis {
     /// Eigenvectors, one a row (columns×dim), with 0 for the bias.
-    pub vectors: Vec<f64>,
+    pub(crate) vectors: Vec<f64>,
     /// Eigenvalues l ≥ 0.
-    pub values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     dim: usize,
 }
 
 impl Basis {
     /// From A, packed (dim(dim+1)/2), as [`super::SharedBohning::gram_add`] sums it up; the bias, if any, is the last column.
-    pub fn new(gram: &[f64], dim: usize, intercept: bool) -> Result<Self> {
+    pub(crate) fn new(gram: &[f64], dim: usize, intercept: bool) -> Result<Self> {
         let columns = dim - intercept as usize;
         let mut full = vec![0.0; columns * columns];
         for i in 0..columns {
@@ -43,7 +43,7 @@ impl Basis {
     }
 
     /// Rows (n×dim) in the eigenvectors (n×columns).
-    pub fn turn(&self, rows: &[f64], n: usize) -> Vec<f64> {
+    pub(crate) fn turn(&self, rows: &[f64], n: usize) -> Vec<f64> {
         let columns = self.values.len();
         let mut out = vec![0.0; n * columns];
         if columns > 0 && n > 0 {
@@ -53,7 +53,7 @@ impl Basis {
     }
 
     /// And back (n×dim), with 0 for the bias.
-    pub fn turn_back(&self, rows: &[f64], n: usize) -> Vec<f64> {
+    pub(crate) fn turn_back(&self, rows: &[f64], n: usize) -> Vec<f64> {
         let columns = self.values.len();
         let mut out = vec![0.0; n * self.dim];
         if columns > 0 && n > 0 {

@@ -36,76 +36,76 @@ const GROUP: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SharedBohning {
     /// The prior.
-    pub prior: Logit,
+    pub(crate) prior: Logit,
 }
 
 /// The factors of all labels. The border of a label is its bias, where there is one, and its patterns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Factors {
     /// Number of components, K.
-    pub components: usize,
+    pub(crate) components: usize,
     /// Means of the weights (C×dim).
-    pub weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
     /// Means of the patterns (C×K).
-    pub patterns: Vec<f64>,
+    pub(crate) patterns: Vec<f64>,
     /// Ẽᵀ (border×columns) of the last update.
-    pub turned: Vec<f64>,
+    pub(crate) turned: Vec<f64>,
     /// S⁻¹ of each label, packed (C × border(border+1)/2).
-    pub border_covariance: Vec<f64>,
+    pub(crate) border_covariance: Vec<f64>,
     /// E τ_w of each label that its covariance was made with.
-    pub used_precision: Vec<f64>,
+    pub(crate) used_precision: Vec<f64>,
     /// tr V_ww of each label, without the bias.
-    pub weight_trace: Vec<f64>,
+    pub(crate) weight_trace: Vec<f64>,
     /// ln |V_c|; −∞ before the first update.
-    pub ln_det: Vec<f64>,
+    pub(crate) ln_det: Vec<f64>,
     /// Σ_c V_wb,k (K×dim).
-    pub cross: Vec<f64>,
+    pub(crate) cross: Vec<f64>,
     /// Σ_c V_bb,kk (K).
-    pub pattern_variances: Vec<f64>,
+    pub(crate) pattern_variances: Vec<f64>,
     /// Σ_c tr(V_ww A).
-    pub form_trace: f64,
+    pub(crate) form_trace: f64,
     /// q(τ_w) of each label.
-    pub weight_precision: Vec<GammaFactor>,
+    pub(crate) weight_precision: Vec<GammaFactor>,
     /// q(τ_b) of each label.
-    pub pattern_precision: Vec<GammaFactor>,
+    pub(crate) pattern_precision: Vec<GammaFactor>,
     /// Labels of which the last update had to help the diagonal of S.
-    pub helped: usize,
+    pub(crate) helped: usize,
 }
 
 /// What rows need of the factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct View {
     /// Number of components, K.
-    pub components: usize,
+    pub(crate) components: usize,
     /// Means of the weights (C×dim).
-    pub weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
     /// Means of the patterns (C×K).
-    pub patterns: Vec<f64>,
+    pub(crate) patterns: Vec<f64>,
     /// Σ_c V_wb,k (K×dim).
-    pub cross: Vec<f64>,
+    pub(crate) cross: Vec<f64>,
     /// Σ_c V_bb,kk (K).
-    pub pattern_variances: Vec<f64>,
+    pub(crate) pattern_variances: Vec<f64>,
 }
 
 /// Sums over labelled rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stats {
     /// B = Σ_i r x̃/4 (K×dim).
-    pub cross: Sum<Vec<f64>>,
+    pub(crate) cross: Sum<Vec<f64>>,
     /// d = Σ_i r/4 (K).
-    pub mass: Sum<Vec<f64>>,
+    pub(crate) mass: Sum<Vec<f64>>,
     /// g_c (C×dim).
-    pub response: Sum<Vec<f64>>,
+    pub(crate) response: Sum<Vec<f64>>,
     /// h_kc (C×K).
-    pub pattern_response: Sum<Vec<f64>>,
+    pub(crate) pattern_response: Sum<Vec<f64>>,
     /// e.
-    pub offset: Sum<f64>,
+    pub(crate) offset: Sum<f64>,
 }
 merge_fields!(Stats, cross, mass, response, pattern_response, offset);
 
 impl Stats {
     /// Component `order[k]` becomes component k; one that is not named is left out.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         let components = self.mass.0.len();
         if components == 0 {
             return;
@@ -115,29 +115,12 @@ impl Stats {
         self.mass.0 = super::permuted(&self.mass.0, order, components, 1);
         self.pattern_response.0 = super::permuted(&self.pattern_response.0, order, components, 1);
     }
-
-    /// What component `from` has goes to component `into`; nothing is left in `from`.
-    pub fn join(&mut self, into: usize, from: usize) {
-        let components = self.mass.0.len();
-        if components == 0 {
-            return;
-        }
-        let dim = self.cross.0.len() / components;
-        for (table, width) in [(&mut self.cross.0, dim), (&mut self.mass.0, 1), (&mut self.pattern_response.0, 1)] {
-            for label in table.chunks_exact_mut(components * width) {
-                for j in 0..width {
-                    let moved = std::mem::take(&mut label[from * width + j]);
-                    label[into * width + j] += moved;
-                }
-            }
-        }
-    }
 }
 
 impl Factors {
     /// Component `order[k]` becomes component k; one that is not named is left out. What the bound needs beyond the means is right again
     /// after the next update only, unless all components are named.
-    pub fn permute(&mut self, order: &[usize]) {
+    pub(crate) fn permute(&mut self, order: &[usize]) {
         let (labels, old) = (self.ln_det.len(), self.components);
         let dim = self.weights.len() / labels;
         let bias = border_of(&self.border_covariance, labels) - old;
@@ -177,7 +160,7 @@ struct Label {
 
 impl SharedBohning {
     /// Before the first update: precisions as the prior has them, and no weights, so that rows take their bounds at 0.
-    pub fn start(&self, components: usize) -> Factors {
+    pub(crate) fn start(&self, components: usize) -> Factors {
         let Logit { labels, dim, .. } = self.prior;
         let border = self.bias() + components;
         Factors {
@@ -199,7 +182,7 @@ impl SharedBohning {
     }
 
     /// What rows need.
-    pub fn view(&self, q: &Factors) -> View {
+    pub(crate) fn view(&self, q: &Factors) -> View {
         View {
             components: q.components,
             weights: q.weights.clone(),
@@ -235,7 +218,7 @@ impl SharedBohning {
     }
 
     /// The global step from sums: q(β_c) of each label given E τ, then q(τ). The number of components is that of the sums.
-    pub fn update(&self, q: &mut Factors, stats: &Stats, basis: &Basis) -> Result<()> {
+    pub(crate) fn update(&self, q: &mut Factors, stats: &Stats, basis: &Basis) -> Result<()> {
         let prior = &self.prior;
         let (labels, dim, columns, bias, components) = (prior.labels, prior.dim, prior.columns(), self.bias(), stats.mass.0.len());
         let size = bias + components;
@@ -366,12 +349,12 @@ impl SharedBohning {
     }
 
     /// What the terms of all labelled rows leave out of the bound: Σ_c tr(V_ww A)/2, for rows of which `basis` was made.
-    pub fn left_out(&self, q: &Factors) -> f64 {
+    pub(crate) fn left_out(&self, q: &Factors) -> f64 {
         0.5 * q.form_trace
     }
 
     /// KL divergence of all factors from their priors.
-    pub fn divergence(&self, q: &Factors) -> f64 {
+    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
         let prior = &self.prior;
         let (dim, columns, bias, components) = (prior.dim, prior.columns(), self.bias(), q.components);
         let size = bias + components;
@@ -398,7 +381,7 @@ impl SharedBohning {
     }
 
     /// The label part of the bound from sums, under any factors of as many components.
-    pub fn value(&self, q: &Factors, stats: &Stats, basis: &Basis) -> f64 {
+    pub(crate) fn value(&self, q: &Factors, stats: &Stats, basis: &Basis) -> f64 {
         let prior = &self.prior;
         let (labels, dim, columns, bias, components) = (prior.labels, prior.dim, prior.columns(), self.bias(), q.components);
         let size = bias + components;

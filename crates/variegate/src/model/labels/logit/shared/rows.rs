@@ -28,7 +28,7 @@ pub(crate) struct Scratch {
 
 impl SharedBohning {
     /// Packed out (dim(dim+1)/2) += X̃ᵀX̃/4 over the labelled rows: once, before the start.
-    pub fn gram_add(&self, panel: &mut Panel<'_>, y: &[i8], out: &mut Vec<f64>) {
+    pub(crate) fn gram_add(&self, panel: &mut Panel<'_>, y: &[i8], out: &mut Vec<f64>) {
         out.resize(packed_len(self.prior.dim), 0.0);
         let weights: Vec<f64> = y.chunks_exact(self.prior.labels).map(|y| if y[0] >= 0 { 0.25 } else { 0.0 }).collect();
         panel.weighted_grams_add(&weights, 1, out);
@@ -36,7 +36,7 @@ impl SharedBohning {
 
     /// out (rows×K) += Σ over the labels of labelled rows of the bound of E ln p(y_c | component k) at its best point, but for x̃ᵀV_ww x̃/8,
     /// which is the same for all components.
-    pub fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
         let (labels, components, rows) = (self.prior.labels, view.components, panel.rows());
         let Scratch { means, shares, .. } = scratch;
         means.resize(rows * labels, 0.0);
@@ -65,7 +65,7 @@ impl SharedBohning {
     }
 
     /// Adds what labelled rows with responsibilities r say, with the bounds tangent where this view puts them.
-    pub fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
+    pub(crate) fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
         let (labels, components, dim, rows) = (self.prior.labels, view.components, self.prior.dim, panel.rows());
         stats.cross.0.resize(components * dim, 0.0);
         stats.mass.0.resize(components, 0.0);
@@ -112,7 +112,7 @@ impl SharedBohning {
 
     /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
     /// patterns have their prior.
-    pub fn probabilities(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn probabilities(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
         let (labels, components, rows) = (self.prior.labels, q.components, panel.rows());
         let (columns, bias) = (self.prior.columns(), self.bias());
         let size = bias + components;
