@@ -32,6 +32,7 @@ LEFT_OUT = {
     "MixtureOfExpertsRegressor": TREES - {"experts", "gates"} | {"anneal", "generations", "relevance", "class_weight"},
     "SharedFactorModel": set(),
     "LatentFeatureModel": set(),
+    "MultiLabelMixtureClassifier": set(),
 }
 # what a class has that its family has not
 PREDICTS = {"predict_draws": None}
@@ -42,6 +43,7 @@ OWN = {
     "HierarchicalMixtureOfExpertsClassifier": PREDICTS,
     "MixtureOfExpertsClassifier": {"input_map": None, "class_weight": None} | PREDICTS,
     "MixtureOfExpertsRegressor": PREDICTS,
+    "MultiLabelMixtureClassifier": {"rule": None, "nonempty": False},
 }
 # what is left open is None in Python, and classes that are about a structure begin with one
 OTHER_DEFAULTS = {

@@ -34,6 +34,7 @@ ESTIMATORS = [
     (vg.SharedFactorModel, {"likelihood": "gaussian", **DRAWS}),
     (vg.LatentFeatureModel, {"start_sweeps": 5, **DRAWS}),
     (vg.LatentFeatureModel, {"prior": "mutual-angular", "start_sweeps": 5, **DRAWS}),
+    (vg.MultiLabelMixtureClassifier, {"components": 3, "n_init": 1, "max_iter": 5, "random_state": 1}),
 ]
 # what a user may hand over by mistake
 ANYTHING = (
@@ -210,5 +211,8 @@ def fit(rng, model, X, n, regression):
         return model.fit(X, sources=chosen(rng, [None, np.arange(n) % 2] if as_it_should_be else wrong))
     if isinstance(model, vg.LatentFeatureModel):
         return model.fit(X, feature_names=chosen(rng, [None, None] if as_it_should_be else [["a"], "a", 3]))
+    if isinstance(model, vg.MultiLabelMixtureClassifier):
+        sound = [np.arange(2 * n).reshape(n, 2) % 2, [("a",), ()] * (n // 2) + [("b",)] * (n % 2), np.full((n, 1), np.nan)]
+        return model.fit(X, chosen(rng, sound if as_it_should_be else [np.arange(n), "a", None, np.full((n, 2), 7)]))
     weights = chosen(rng, [None, np.ones(n)] if as_it_should_be else [np.zeros(n), -np.ones(n), "w"])
     return model.fit(X, some_targets(rng, n, regression), sample_weight=weights)

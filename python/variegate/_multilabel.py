@@ -137,6 +137,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         label_strength=1.0,
         label_count=0.01,
         bound="auto",
+        covariance="full",
         label_memory=2.0,
         n_init=3,
         tol=1e-06,

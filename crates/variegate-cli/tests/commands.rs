@@ -119,6 +119,33 @@ fn from_simulated_data_to_coordinates() {
     }
 }
 
+/// The way from nothing to sets of labels: fits, choices by every rule, scores, what is refused.
+#[test]
+fn from_simulated_data_to_labels() {
+    let desk = Desk::new();
+    desk.good("simulate labels --rows 120 --columns 4 --labels 3 --unknown 0.1 --seed 3 -o d.csv");
+    desk.good("simulate labels --rows 60 --columns 4 --labels 3 --truth d.truth.json --seed 3 -o new.csv");
+    let target = "--target label1,label2,label3";
+    let said = desk.fitted(&format!("fit labels d.csv {target} --out runs/y --components 6 --init 2 --seed 1"));
+    assert!(said.out.contains("bound on the log evidence"), "{}", said.out);
+    let found = desk.good("summary runs/y --json").json();
+    assert_eq!(found["facts"]["labels"], 3);
+    assert!(found["tables"]["labels"].as_array().is_some_and(|t| t.len() == 3), "{found}");
+    for rule in ["hamming", "micro-f1", "subset", "cardinality"] {
+        let table = desk.good(&format!("predict runs/y new.csv --rule {rule} -o -")).out;
+        assert_eq!(table.lines().count(), 61, "{table}");
+        assert!(table.lines().next().is_some_and(|head| head.contains("label2") && head.contains("novelty")), "{table}");
+    }
+    let scores = desk.good("score runs/y new.csv --json").json();
+    for name in ["hamming_loss", "micro_f1", "average_precision", "log_loss"] {
+        assert!(scores.to_string().contains(name), "{scores}");
+    }
+    desk.bad("predict runs/y new.csv --rule f2", 2, &["rule", "hamming"]);
+    desk.bad(&format!("fit labels d.csv {target} --out x --combine mean"), 2, &["coupling", "cut"]);
+    desk.bad(&format!("fit labels d.csv {target} --out x --features multinomial"), 1, &["no negative numbers", "gaussian-diag"]);
+    desk.bad("fit labels d.csv --out x", 2, &["--target"]);
+}
+
 /// The way from nothing to features: codes, scores, missing entries, neighbours, pictures.
 #[test]
 fn from_simulated_data_to_features() {

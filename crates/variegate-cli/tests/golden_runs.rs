@@ -31,7 +31,7 @@ use variegate_io::run_dir::{Machine, RunDir};
 const TOLERANCE: f64 = 1e-6;
 
 /// Every program and sampler, and what else has a state of its own: name, family and settings, kind of rows.
-const CASES: [(&str, &str, Rows); 30] = [
+const CASES: [(&str, &str, Rows); 34] = [
     ("logistic-gibbs", "logistic --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
     ("softmax-vb", "softmax --init 2 --max-iter 30 --vb 2", Rows::Classes(3)),
     ("softmax-vb-experts", "softmax --init 2 --max-iter 30 --vb 2 --experts 2", Rows::Classes(2)),
@@ -70,6 +70,10 @@ const CASES: [(&str, &str, Rows); 30] = [
         "features --prior mutual-angular --learn-kappa true --direction hmc --chains 2 --warmup 40 --draws 3 --thin 2 --start empty",
         Rows::Plain,
     ),
+    ("labels-vb-logit", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300", Rows::Labels),
+    ("labels-vb-bohning", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --bound bohning", Rows::Labels),
+    ("labels-vb-and", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --coupling and", Rows::Labels),
+    ("labels-vb-cut", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --coupling cut", Rows::Labels),
 ];
 
 /// What the rows are: 24 of them, 3 columns, and what belongs to them.
@@ -85,6 +89,8 @@ enum Rows {
     Real,
     /// The same with entries missing.
     Holes,
+    /// Real numbers, with two labels each.
+    Labels,
     /// Real numbers alone.
     Plain,
     /// The same with entries missing.
@@ -110,6 +116,7 @@ impl Rows {
             let _ = match self {
                 Rows::Classes(n) => writeln!(text, "k{}", ((a * a - b + 0.5 * (i * 11 % 7) as f64).floor() as i64).rem_euclid(n as i64)),
                 Rows::Outcome => writeln!(text, "{}", a.abs() - b),
+                Rows::Labels => writeln!(text, "{},{}", u8::from(a > b), u8::from(a + 0.5 * (i % 5) as f64 > 1.0)),
                 Rows::Plain | Rows::Gaps => writeln!(text),
                 _ => writeln!(text, "s{}", i % 2),
             };
@@ -120,6 +127,7 @@ impl Rows {
     fn column(self) -> &'static str {
         match self {
             Rows::Classes(_) | Rows::Outcome => "label",
+            Rows::Labels => "warm,round",
             _ => "source",
         }
     }
@@ -127,6 +135,7 @@ impl Rows {
     fn option(self) -> &'static str {
         match self {
             Rows::Classes(_) | Rows::Outcome => "--target label",
+            Rows::Labels => "--target warm,round",
             Rows::Plain | Rows::Gaps => "",
             _ => "--sources source",
         }

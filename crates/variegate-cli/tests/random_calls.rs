@@ -94,7 +94,7 @@ const FILES: [&str; 14] = [
 const RUNS: [&str; 10] = ["runs/l", "runs/s", "runs/a", "runs/r", "runs/e", "runs/v", "runs/c", "runs/g", "runs/nothing", "d.csv"];
 
 /// Calls that are changed at random.
-const CALLS: [&str; 40] = [
+const CALLS: [&str; 45] = [
     "fit logistic d.csv --target label --chains 2 --warmup 4 --draws 6",
     "fit softmax d.csv --target label --max-iter 5 --init 2",
     "fit softmax d.csv --target label --experts 2 --inference gibbs --chains 2 --warmup 4 --draws 6",
@@ -109,6 +109,11 @@ const CALLS: [&str; 40] = [
     "fit factors g.csv --sources source --likelihood gaussian --chains 2 --warmup 4 --draws 6",
     "fit features x.csv --chains 2 --warmup 4 --draws 6 --start-sweeps 10",
     "fit features x.csv --prior mutual-angular --chains 2 --warmup 4 --draws 6 --start-sweeps 10",
+    "fit labels y.csv --target label1,label2 --components 4 --init 2 --max-iter 5",
+    "predict runs/y y.csv --rule subset",
+    "score runs/y y.csv",
+    "simulate labels --rows 20",
+    "fit labels y.csv --target label1,label2 --coupling and --components 4 --init 2 --max-iter 5",
     "predict runs/l d.csv",
     "predict runs/s d.csv",
     "predict runs/a d.csv",
@@ -181,6 +186,7 @@ fn furnished() -> Desk {
     desk.good("simulate factors --likelihood gaussian --rows 30 --columns 6 --seed 1 -o g.csv");
     desk.good("simulate features --rows 30 --columns 5 --seed 1 -o x.csv");
     desk.good("simulate softmax --task regression --experts 2 --rows 40 --columns 2 --seed 1 -o r.csv");
+    desk.good("simulate labels --rows 30 --columns 3 --labels 2 --unknown 0.1 --seed 1 -o y.csv");
     desk.write("bad.csv", "x0,x1,label\n1,2,a\n3,oops,b\n4\n");
     desk.write("text.csv", "colour,x1,label\nred,1,a\nblue,2,b\nred,3,a\ngreen,4,b\n");
     desk.write("empty.csv", "");
@@ -195,6 +201,7 @@ fn furnished() -> Desk {
     desk.fitted(&format!("fit factors c.csv --sources source --out runs/c {length}"));
     desk.fitted(&format!("fit factors g.csv --sources source --likelihood gaussian --out runs/g {length}"));
     desk.fitted(&format!("fit features x.csv --start-sweeps 10 --out runs/x {length}"));
+    desk.fitted("fit labels y.csv --target label1,label2 --components 4 --init 2 --max-iter 5 --out runs/y --quiet --seed 1");
     desk
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use variegate::answer::{HeldOutEffort, Posterior, SummaryTable};
-use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target};
+use variegate::answer::{HeldOutEffort, LabelRule, Posterior, SummaryTable};
+use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target, TargetKind};
 use variegate::model::{FAMILIES, Family, Kind, RunSettings, Setting, fit};
 use variegate::run::{Philox, Purpose, Stream, Unobserved};
 
@@ -290,6 +290,12 @@ fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
     if model.target().is_none() && chance(rng, 0.7) {
         count(&mut data);
     }
+    // and few hold sets of labels
+    if model.target() == Some(TargetKind::Labels) && chance(rng, 0.8) {
+        let labels = pick(rng, &[1, 2, 3]);
+        let values = (0..data.rows() * labels).map(|_| rng.random_range(0..3) - 1).collect();
+        data.target = Target::Labels(LabelSets { names: (0..labels).map(|c| format!("l{c}")).collect(), values });
+    }
     let seed = rng.next_u64();
     let run = RunSettings::default().seed(seed).threads(1).block_rows(pick(rng, &[None, Some(0), Some(1), Some(3)]));
     let fitted = match fit(model.as_ref(), &data, &run, &mut Unobserved) {
@@ -304,6 +310,9 @@ fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
         return Err("a summary that is not whole".into());
     }
     let again = family.load(&posterior.save().map_err(|e| e.to_string())?).map_err(|e| format!("does not load: {e}"))?;
+    if !posterior.labels().is_empty() {
+        return sets(rng, posterior.as_ref(), again.as_ref(), &data);
+    }
     if !posterior.predicts() {
         asked(posterior.as_ref(), again.as_ref(), &data)?;
         return asked(posterior.as_ref(), again.as_ref(), &table(rng));
@@ -329,6 +338,25 @@ fn fits(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(error) => readable(&error),
     }
+}
+
+/// Sets of labels: probabilities, the same after saving and loading, or an error.
+fn sets(rng: &mut Philox, posterior: &dyn Posterior, again: &dyn Posterior, data: &Dataset<'_>) -> Result<(), String> {
+    let rule = word(rng);
+    let rule = pick(rng, &["", "hamming", "micro-f1", "subset", "cardinality", &rule]);
+    let how = LabelRule { rule, nonempty: chance(rng, 0.5), given: chance(rng, 0.3) };
+    for data in [data, &table(rng)] {
+        match (posterior.predict_labels(data, &how), again.predict_labels(data, &how)) {
+            (Ok(a), Ok(b)) if a != b => return Err("other labels after saving and loading".into()),
+            (Ok(a), Ok(_)) if a.probability.iter().chain(&a.novelty).any(|p| !(0.0..=1.0).contains(p)) => {
+                return Err(format!("probabilities {:?}", a.probability));
+            }
+            (Ok(_), Ok(_)) => {}
+            (Err(error), Err(_)) => readable(&error)?,
+            _ => return Err("an error on one side of saving alone".into()),
+        }
+    }
+    Ok(())
 }
 
 /// Turns features into counts, where they are numbers at all.

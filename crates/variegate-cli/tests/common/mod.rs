@@ -4,6 +4,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use variegate::data::Target;
 use variegate::model::{FAMILIES, Family};
 use variegate_io::run_dir::RunDir;
 
@@ -118,6 +119,7 @@ pub fn unsupervised(family: &dyn Family) -> bool {
 pub fn columns(family: &dyn Family) -> &'static str {
     let simulated = family.configure(&Default::default()).unwrap().simulate(10, &Default::default(), 1).unwrap();
     match (unsupervised(family), simulated.data.sources) {
+        (false, _) if matches!(simulated.data.target, Target::Labels(_)) => "--target label1,label2,label3,label4,label5",
         (false, _) => "--target label",
         (true, Some(_)) => "--sources source",
         (true, None) => "",

@@ -1,7 +1,7 @@
 //! Small fits of every program and sampler of every family, for the tests that go through all of them.
 
 use serde_json::{Value, json};
-use variegate::data::{Classes, Dataset, Matrix, Target};
+use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target};
 use variegate::model::{Model, family};
 
 /// Rows made without random numbers. Entries are sixteenths, so that sums of them are exact in any order.
@@ -79,6 +79,19 @@ impl Rows {
         };
         let labels: Vec<String> = (0..rows).map(label).collect();
         Dataset::new(self.matrix()).with_target(Target::Classes(Classes::encode(labels.iter().map(String::as_str))))
+    }
+
+    /// Three labels; of some rows not all are known, of some none, unless all are to be.
+    fn labels(self, all_known: bool) -> Dataset<'static> {
+        let (rows, _) = self.size();
+        let label = |i: usize, c: usize| match (i * 7 + c * 3) % 10 {
+            0 if !all_known => -1,
+            _ if !all_known && i % 9 == 0 => -1,
+            _ => i8::from(self.value(i, c) > [0.0, 0.5, -0.5][c] + 0.25 * ((i * 11 % 7) as f64 - 3.0)),
+        };
+        let values = (0..rows).flat_map(|i| (0..3).map(move |c| label(i, c))).collect();
+        let names = ["red", "green", "blue"].map(String::from).to_vec();
+        Dataset::new(self.matrix()).with_target(Target::Labels(LabelSets { names, values }))
     }
 
     /// Two real outcomes of which one bends.
@@ -239,6 +252,12 @@ pub fn cases() -> Vec<Case> {
     let angular = json!({ "prior": "mutual-angular", "magnitude": "chi", "direction": "hmc", "intercept": "none", "births": 8 });
     add("features/angular blocks", "features", plain(Symmetric), empty(angular), BLOCKS);
     add("features/angular slice", "features", plain(Real), features(json!({ "prior": "mutual-angular", "sampler": "slice" })), None);
+    let labels = |settings: Value| with(settings, json!({ "components": 5, "n_init": 2, "max_iter": 6 }));
+    add("labels/vb logit", "labels", Real.labels(false), labels(json!({})), None);
+    add("labels/vb and", "labels", Counts.labels(false), labels(json!({ "coupling": "and", "concentration": 1.5 })), None);
+    add("labels/vb cut", "labels", Real.labels(true), labels(json!({ "coupling": "cut", "features": "gaussian-full" })), None);
+    add("labels/vb bohning", "labels", SparseCounts.labels(true), labels(json!({ "bound": "bohning" })), BLOCKS);
+    add("labels/vb sparse", "labels", Sparse.labels(false), labels(json!({ "covariance": "diagonal", "feature_power": null })), BLOCKS);
     for family in variegate::model::FAMILIES.iter().map(|f| f.name()) {
         assert!(all.iter().any(|case| case.family == family), "there is no case of `{family}`");
     }
