@@ -11,6 +11,7 @@
 //! | `sticks.rs` | weights of components |
 //! | `label_part.rs`, `logit/`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
 //! | `bound.rs`, `gamma_factor.rs`, `normal_factor.rs`, `expected_sigmoid.rs` | pieces of the variational posterior |
+//! | `gibbs/` | exact draws, which tests hold the ascent against; fits do not offer them yet |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
 //! | `stage.rs`, `posterior.rs`, `report.rs` | what a fit says of new rows and of itself |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
@@ -22,12 +23,16 @@ mod cut;
 mod expected_sigmoid;
 mod gamma_factor;
 mod generate;
+#[cfg(test)] // the exact sampler, a referee so far
+mod gibbs;
 mod inputs;
+#[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod kernel;
 mod label_part;
 mod logit;
 mod mixture;
 mod normal_factor;
+#[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod patterns;
 mod posterior;
 mod report;

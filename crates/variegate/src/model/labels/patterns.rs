@@ -95,6 +95,11 @@ impl Patterns {
         }
     }
 
+    /// Whether absent labels say something.
+    pub(crate) fn counts_absent(&self) -> bool {
+        matches!(self, Self::Bernoulli { .. })
+    }
+
     /// The prior for so many components.
     pub(crate) fn start(&self, components: usize) -> Factors {
         let labels = self.labels();

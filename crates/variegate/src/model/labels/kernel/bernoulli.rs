@@ -7,7 +7,8 @@ use super::{Conjugate, Predictive, Scratch, Table, add_counts};
 use crate::Result;
 use crate::data::X;
 use crate::dist::Beta;
-use crate::special::{digamma, ln_beta, ln_sigmoid};
+use crate::run::open01;
+use crate::special::{digamma, ln_beta, ln_sigmoid, sigmoid};
 
 /// The kernel of answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +124,11 @@ impl Conjugate for Bernoulli {
         for (a, b) in q.pairs() {
             out.push(Beta::new(a, b)?.sample_logit(rng));
         }
+        Ok(())
+    }
+
+    fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], _: u32, rng: &mut R, out: &mut [f64]) -> Result<()> {
+        out.iter_mut().zip(parameters).for_each(|(o, &odds)| *o = f64::from(u8::from(open01(rng) < sigmoid(odds))));
         Ok(())
     }
 

@@ -148,6 +148,15 @@ impl Conjugate for Diagonal {
         Ok(())
     }
 
+    fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], _: u32, rng: &mut R, out: &mut [f64]) -> Result<()> {
+        let (means, precisions) = parameters.split_at(self.width());
+        for (((o, s), m), t) in out.iter_mut().zip(&self.shift).zip(means).zip(precisions) {
+            let z: f64 = StandardNormal.sample(rng);
+            *o = s + m + z / t.sqrt();
+        }
+        Ok(())
+    }
+
     fn expected(&self, q: &[&DiagonalFactor]) -> Table {
         let weights = q.iter().flat_map(|q| self.coefficients(q)).map(|w| self.power * w).collect();
         Table::Quadratic { shift: self.shift.clone(), weights }

@@ -214,6 +214,15 @@ impl Conjugate for Full {
         Ok(())
     }
 
+    fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], _: u32, rng: &mut R, out: &mut [f64]) -> Result<()> {
+        let dim = self.width();
+        let precision = factor(dim, &parameters[dim..dim + dim * dim])?;
+        out.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
+        precision.solve_upper(out);
+        out.iter_mut().zip(&self.shift).zip(parameters).for_each(|((o, s), m)| *o += s + m);
+        Ok(())
+    }
+
     fn expected(&self, q: &[&FullFactor]) -> Table {
         self.forms(q.iter().map(|q| {
             let precision = q.scatter.inverse().iter().map(|v| q.freedom * v).collect();

@@ -85,6 +85,7 @@ trait Conjugate {
     fn coefficients(&self, q: &Self::Factor) -> Vec<f64>;
     fn mean(&self, q: &Self::Factor) -> Vec<f64>;
     fn draw<R: Rng + ?Sized>(&self, q: &Self::Factor, rng: &mut R, out: &mut Vec<f64>) -> Result<()>;
+    fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], total: u32, rng: &mut R, out: &mut [f64]) -> Result<()>;
     fn expected(&self, q: &[&Self::Factor]) -> Table;
     fn table_of(&self, parameters: &[f64], components: usize) -> Table;
     fn predictive(&self, q: &[&Self::Factor]) -> Predictive;
@@ -222,6 +223,11 @@ impl Kernel {
     /// triangle of the precision row by row with zeros above, and its log determinant (full).
     pub(crate) fn draw<R: Rng + ?Sized>(&self, q: &Factor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
         with_factor!(self, q, (k, q) => k.draw(q, rng, out))
+    }
+
+    /// Draws a row of a component with these parameters; a row of counts sums to `total`.
+    pub(crate) fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], total: u32, rng: &mut R, out: &mut [f64]) -> Result<()> {
+        each!(self, k => k.draw_row(parameters, total, rng, out))
     }
 
     /// Σ_k power · Σ_i r_ik E ln p(x_i | φ_k) from statistics alone, multinomial coefficients left out.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Conjugate, Predictive, Scratch, Table};
 use crate::Result;
 use crate::data::X;
-use crate::dist::Dirichlet;
+use crate::dist::{Dirichlet, draw_from_shares};
 use crate::special::{digamma, ln_gamma};
 
 /// The kernel of counts.
@@ -103,6 +103,14 @@ impl Conjugate for Multinomial {
             let from = out.len();
             out.resize(from + self.width, 0.0);
             Dirichlet::new(&q.counts)?.sample_ln_into(rng, &mut out[from..]);
+        }
+        Ok(())
+    }
+
+    fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], total: u32, rng: &mut R, out: &mut [f64]) -> Result<()> {
+        out.fill(0.0);
+        if self.width > 0 {
+            (0..total).for_each(|_| out[draw_from_shares(parameters.iter().map(|p| p.exp()), rng)] += 1.0);
         }
         Ok(())
     }

@@ -145,6 +145,11 @@ fn the_posterior_is_a_maximum() {
         let stats = statistics(&kernel, x, &[0.9, 0.4, 0.7, 0.2], 1);
         let q = kernel.posterior(&stats).unwrap();
         let bound = |q: &Factor| kernel.value(std::slice::from_ref(q), &stats) - kernel.divergence(q);
+        // sums and tables are to the same power
+        let mut terms = [0.0; 4];
+        kernel.expected(std::slice::from_ref(&q)).evaluate(x, &mut terms, &mut Scratch::default());
+        let by_rows = linalg::dot(&terms, &[0.9, 0.4, 0.7, 0.2]);
+        assert!((kernel.value(std::slice::from_ref(&q), &stats) - by_rows).abs() < 1e-12);
         // with one component and all its rows the bound is the marginal likelihood
         assert!((bound(&q) - kernel.ln_marginal(&stats).unwrap()).abs() < 1e-11);
         let mut directions: Vec<Box<dyn Fn(f64) -> Factor>> = Vec::new();
