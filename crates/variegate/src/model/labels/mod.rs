@@ -2,6 +2,7 @@
 
 mod and;
 mod bound;
+mod classifier;
 mod expected_sigmoid;
 mod gamma_factor;
 mod logit;
