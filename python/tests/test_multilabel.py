@@ -74,6 +74,7 @@ def test_unknown_labels_are_not_absent_ones(rows):
     [
         {"coupling": "and"},
         {"coupling": "cut"},
+        {"coupling": "cut", "classifier": "svm"},
         {"coupling": "cut", "label_patterns": "multinomial", "combine": "product"},
         {"bound": "bohning"},
         {"covariance": "diagonal"},

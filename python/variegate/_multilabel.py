@@ -117,6 +117,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         coupling="logit",
         features="auto",
         label_patterns="bernoulli",
+        classifier="logistic",
         combine="logodds",
         components=20,
         concentration=None,

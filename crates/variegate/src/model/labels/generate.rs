@@ -87,7 +87,7 @@ impl Generator {
             LabelPart::Logit(p) => p,
             LabelPart::Shared(p) => &p.prior,
             LabelPart::And(p) => &p.weights,
-            LabelPart::Cut(p) => &p.weights,
+            LabelPart::Cut(p) => &p.classifier.prior,
         };
         let mut coefficients = Vec::with_capacity(labels * dim);
         let mut patterns = vec![0.0; components * labels];

@@ -19,6 +19,8 @@
 mod and;
 mod bound;
 mod check;
+#[cfg_attr(not(test), allow(dead_code))] // draws and point estimates of classifiers are not offered yet
+mod classifier;
 mod cut;
 mod expected_sigmoid;
 mod gamma_factor;
@@ -52,7 +54,7 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, CombineKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
+pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;

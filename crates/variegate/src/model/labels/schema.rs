@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::and::And;
 use super::bound::Bound;
+use super::classifier::{Classifier, Loss};
 use super::cut::Cut;
 use super::gamma_factor::{GammaFactor, Precision};
 use super::inputs::Inputs;
@@ -12,7 +13,7 @@ use super::label_part::LabelPart;
 use super::logit::{Form, Logit, SharedBohning};
 use super::mixture::Mixture;
 use super::patterns::Patterns;
-use super::settings::{BoundKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
+use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
 use super::sticks::Concentration;
 use crate::data::survey::preview;
 use crate::data::{Design, LabelCounts, Scaling, Survey};
@@ -140,7 +141,11 @@ impl Schema {
             }
             Coupling::Logit => LabelPart::Logit(weights),
             Coupling::And => LabelPart::And(And { weights, pattern_prior: (s.pattern_yes, s.pattern_no) }),
-            Coupling::Cut => LabelPart::Cut(Cut { patterns: self.patterns(s), weights }),
+            Coupling::Cut => {
+                let loss = if s.classifier == ClassifierKind::Svm { Loss::Hinge } else { Loss::Logistic };
+                let classifier = Classifier { prior: weights, prior_mean: Vec::new(), loss, class_weights: Vec::new() };
+                LabelPart::Cut(Cut { patterns: self.patterns(s), classifier })
+            },
         }
     }
 

@@ -44,6 +44,16 @@ words! {
 }
 
 words! {
+    /// The linear classifier of a label where it is fitted apart from the components.
+    pub enum ClassifierKind {
+        /// Logistic regression.
+        Logistic = "logistic",
+        /// A support vector machine.
+        Svm = "svm",
+    }
+}
+
+words! {
     /// How components and classifiers are combined where they were fitted apart.
     pub enum CombineKind {
         /// Log-odds add.
@@ -112,6 +122,8 @@ settings! {
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
         /// Distribution of labels within a component (cut).
         label_patterns: PatternKind = PatternKind::Bernoulli, in word(PatternKind::WORDS), read by Check;
+        /// Linear classifier of each label (cut).
+        classifier: ClassifierKind = ClassifierKind::Logistic, in word(ClassifierKind::WORDS), read by Check;
         /// How components and classifiers are combined for new rows (cut).
         combine: CombineKind = CombineKind::LogOdds, in word(CombineKind::WORDS);
         /// Components at the start; those that are not needed are removed.
@@ -183,7 +195,7 @@ impl Settings {
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
         let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
         [
-            (!cut, &["label_patterns", "combine", "label_strength", "label_count"], "left out: it is for `coupling` cut alone"),
+            (!cut, &["label_patterns", "classifier", "combine", "label_strength", "label_count"], "left out: it is for `coupling` cut alone"),
             (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
             (self.coupling != Coupling::Logit, &["bound", "covariance"], "left out: it is for `coupling` logit alone"),
             (!auto && self.features != K::Multinomial, &["prior_count"], "left out: it is for `features` multinomial alone"),

@@ -2,6 +2,7 @@
 
 use super::super::bound::{Tangent, jaakkola_jordan};
 use super::super::expected_sigmoid::expected_sigmoid;
+use super::super::logit::grams_add;
 use super::{And, Stats, View};
 use crate::data::Panel;
 use crate::linalg::wide;
@@ -114,7 +115,7 @@ impl And {
         );
         stats.weights.offset.0 += offset;
         stats.entropy.0 += entropy;
-        panel.weighted_grams_add(curvatures, labels, &mut stats.weights.gram.0);
+        grams_add(panel, curvatures, labels, &mut stats.weights.gram.0);
         panel.t_mul_add(responses, labels, &mut stats.weights.response.0);
     }
 

@@ -18,6 +18,7 @@ pub(super) mod shared;
 mod tests;
 
 pub(crate) use rows::Scratch;
+pub(super) use rows::grams_add;
 pub(crate) use shared::SharedBohning;
 
 use rayon::prelude::*;
@@ -255,7 +256,16 @@ impl Logit {
     }
 
     /// The global step from sums: q(β_c) of each label given E τ, then q(τ). The number of components is that of the sums.
+<<<<<<< HEAD
     pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
+=======
+    pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
+        self.update_about(&[], q, stats)
+    }
+
+    /// The same where the weights have a prior mean (dim numbers, or none for 0).
+    pub(crate) fn update_about(&self, mean: &[f64], q: &mut Factors, stats: &Stats) -> Result<()> {
+>>>>>>> labels-coupling
         let (dim, labels) = (self.dim, self.labels);
         let components = stats.mass.0.len() / labels.max(1);
         let width = dim + components;
@@ -266,6 +276,7 @@ impl Logit {
             }
             let mut linear = stats.response.0[c * dim..(c + 1) * dim].to_vec();
             linear.extend_from_slice(&stats.pattern_response.0[c * components..(c + 1) * components]);
+            linear.iter_mut().zip(mean).enumerate().for_each(|(i, (l, m))| *l += self.prior_precision(q, c, i) * m);
             self.factor(precision, &linear)
         };
         let found: Vec<std::result::Result<NormalFactor, NotPositiveDefinite>> = (0..labels).into_par_iter().map(of_label).collect();
@@ -275,7 +286,7 @@ impl Logit {
         (q.ln_det, q.helped) = (Vec::with_capacity(labels), 0);
         for (c, found) in found.into_iter().enumerate() {
             let found = found.map_err(|e| not_definite(c, &e))?;
-            let (weights, patterns) = self.squares(&found.mean, &found.covariance);
+            let (weights, patterns) = self.squares(mean, &found.mean, &found.covariance);
             q.weight_precision[c] = self.weight_precision.posterior(self.columns(), weights.1);
             q.pattern_precision[c] = self.pattern_precision.posterior(components, patterns);
             q.mean.extend(found.mean);
@@ -313,11 +324,20 @@ impl Logit {
     }
 
     /// KL divergence of all factors from their priors.
+<<<<<<< HEAD
     pub(crate) fn divergence(&self, q: &Factors) -> f64 {
+=======
+    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
+        self.divergence_about(&[], q)
+    }
+
+    /// The same where the weights have a prior mean (dim numbers, or none for 0).
+    pub(crate) fn divergence_about(&self, mean: &[f64], q: &Factors) -> f64 {
+>>>>>>> labels-coupling
         let width = q.width(self.dim);
         let of_label = |c: usize| {
             let (m, v) = (&q.mean[c * width..(c + 1) * width], &q.covariance[c * packed_len(width)..(c + 1) * packed_len(width)]);
-            let ((bias, weights), patterns) = self.squares(m, v);
+            let ((bias, weights), patterns) = self.squares(mean, m, v);
             let (tau_w, tau_b) = (q.weight_precision[c], q.pattern_precision[c]);
             let ln_prior = if self.intercept { self.bias_precision.ln() } else { 0.0 }
                 + self.columns() as f64 * self.weight_precision.mean_ln(tau_w)
@@ -359,7 +379,7 @@ impl Logit {
     }
 
     /// E of the prior precision of coefficient i of a label.
-    fn prior_precision(&self, q: &Factors, c: usize, i: usize) -> f64 {
+    pub(crate) fn prior_precision(&self, q: &Factors, c: usize, i: usize) -> f64 {
         if i >= self.dim {
             self.pattern_precision.mean(q.pattern_precision[c])
         } else if i >= self.columns() {
@@ -370,20 +390,20 @@ impl Logit {
     }
 
     /// Number of columns beside the bias.
-    fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.dim - self.intercept as usize
     }
 
-    /// Expected squares of a label: ((that of the bias, the sum of the other weights'), the sum of the patterns').
-    fn squares(&self, m: &[f64], v: &[f64]) -> ((f64, f64), f64) {
-        let square = |i: usize| m[i] * m[i] + v[diagonal(i)];
+    /// Expected squared distances from the prior mean: ((that of the bias, the sum of the other weights'), the sum of the patterns').
+    pub(crate) fn squares(&self, mean: &[f64], m: &[f64], v: &[f64]) -> ((f64, f64), f64) {
+        let square = |i: usize| (m[i] - mean.get(i).unwrap_or(&0.0)).powi(2) + v[diagonal(i)];
         let columns = self.columns();
         (((columns..self.dim).map(square).sum(), (0..columns).map(square).sum()), (self.dim..m.len()).map(square).sum())
     }
 }
 
 /// The error of a label whose precision has no Cholesky factor.
-fn not_definite(label: usize, e: &NotPositiveDefinite) -> Error {
+pub(super) fn not_definite(label: usize, e: &NotPositiveDefinite) -> Error {
     let detail = format!("label {label}: {e}; standardise the columns, or raise the prior precision");
     Error::Numerical { what: "the posterior of a label's weights", sweep: 0, detail }
 }

@@ -4,6 +4,7 @@ use super::super::bound::{Bound, bohning, bohning_value, jaakkola_jordan, ln_2co
 use super::super::expected_sigmoid::expected_sigmoid;
 use super::{Logit, Stats, View};
 use crate::data::Panel;
+use crate::data::design::packed_len;
 use crate::linalg::wide;
 
 /// Buffers, reused from block to block.
@@ -81,7 +82,7 @@ impl Logit {
             };
             panel.t_mul_add(&scratch.weights, components, &mut stats.cross.0[of_components.start * dim..of_components.end * dim]);
         }
-        panel.weighted_grams_add(&scratch.curvatures, labels, &mut stats.gram.0);
+        grams_add(panel, &scratch.curvatures, labels, &mut stats.gram.0);
         panel.t_mul_add(&scratch.responses, labels, &mut stats.response.0);
     }
 
@@ -123,6 +124,23 @@ impl Logit {
             out.fill(0.0);
         } else {
             panel.mul_t(&view.cross[c * components * dim..(c + 1) * components * dim], components, out);
+        }
+    }
+}
+
+/// Packed out (C × dim(dim+1)/2) += Σ_i c_ic x̃x̃ᵀ for weights c (rows×C) ≥ 0.
+pub(in super::super) fn grams_add(panel: &mut Panel<'_>, c: &[f64], labels: usize, out: &mut [f64]) {
+    if panel.dense().is_some() {
+        panel.weighted_grams_add(c, labels, out);
+        return;
+    }
+    // the matrices of wide sparse rows fit no cache together: one after the other
+    let mut column = Vec::with_capacity(panel.rows());
+    for (label, out) in out.chunks_exact_mut(packed_len(panel.dim())).enumerate() {
+        column.clear();
+        column.extend(c.iter().skip(label).step_by(labels));
+        if column.iter().any(|c| *c != 0.0) {
+            panel.weighted_grams_add(&column, 1, out);
         }
     }
 }

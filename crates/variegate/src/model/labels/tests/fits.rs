@@ -41,6 +41,9 @@ fn the_variational_bound_is_one() {
         json!({ "coupling": "and" }),
         json!({ "coupling": "and", "features": "multinomial" }),
         json!({ "coupling": "cut" }),
+        json!({ "coupling": "cut", "classifier": "svm", "features": "multinomial" }),
+        json!({ "covariance": "factorised" }),
+        json!({ "covariance": "diagonal", "bound": "bohning" }),
         json!({ "coupling": "cut", "features": "bernoulli", "label_patterns": "multinomial", "combine": "product" }),
         json!({ "bound": "bohning" }),
         json!({ "concentration": 0.7, "feature_power": 0.3 }),
@@ -65,6 +68,7 @@ fn new_rows_are_predicted() {
         json!({ "features": "multinomial" }),
         json!({ "bound": "bohning" }),
         json!({ "coupling": "cut" }),
+        json!({ "coupling": "cut", "classifier": "svm" }),
     ] {
         let (train, test) = simulated(&settings, json!({ "unknown": 0.2 }), 400, 4);
         let found = fitted(settings.clone(), &train).unwrap();
