@@ -145,7 +145,7 @@ impl Schema {
                 let loss = if s.classifier == ClassifierKind::Svm { Loss::Hinge } else { Loss::Logistic };
                 let classifier = Classifier { prior: weights, prior_mean: Vec::new(), loss, class_weights: Vec::new() };
                 LabelPart::Cut(Cut { patterns: self.patterns(s), classifier })
-            },
+            }
         }
     }
 

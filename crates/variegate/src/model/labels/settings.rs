@@ -195,7 +195,11 @@ impl Settings {
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
         let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
         [
-            (!cut, &["label_patterns", "classifier", "combine", "label_strength", "label_count"], "left out: it is for `coupling` cut alone"),
+            (
+                !cut,
+                &["label_patterns", "classifier", "combine", "label_strength", "label_count"],
+                "left out: it is for `coupling` cut alone",
+            ),
             (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
             (self.coupling != Coupling::Logit, &["bound", "covariance"], "left out: it is for `coupling` logit alone"),
             (!auto && self.features != K::Multinomial, &["prior_count"], "left out: it is for `features` multinomial alone"),

@@ -243,7 +243,7 @@ fn gibbs_step_leaves_the_posterior_alone() {
         let weights: &[f64] = if loss == Loss::Hinge { &weights } else { &[1.0, 2.0, 1.0, 0.0] };
         let part = Classifier { prior_mean: vec![0.5, -0.8], ..classifier(loss, Bound::JaakkolaJordan) };
         let mut rng = rng(200);
-        let mut normal = |rng: &mut _| -> f64 { StandardNormal.sample(rng) };
+        let normal = |rng: &mut _| -> f64 { StandardNormal.sample(rng) };
         let draws = 60_000;
         let functions = |w: &[f64]| [w[0], w[1], w[0] * w[0], w[1] * w[1], w[0] * w[1], (w[0] + w[1]).cos(), (w[0] > 0.5) as u8 as f64];
         let mut sums = [(0.0, 0.0); 7];

@@ -256,16 +256,12 @@ impl Logit {
     }
 
     /// The global step from sums: q(β_c) of each label given E τ, then q(τ). The number of components is that of the sums.
-<<<<<<< HEAD
-    pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
-=======
     pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
         self.update_about(&[], q, stats)
     }
 
     /// The same where the weights have a prior mean (dim numbers, or none for 0).
     pub(crate) fn update_about(&self, mean: &[f64], q: &mut Factors, stats: &Stats) -> Result<()> {
->>>>>>> labels-coupling
         let (dim, labels) = (self.dim, self.labels);
         let components = stats.mass.0.len() / labels.max(1);
         let width = dim + components;
@@ -324,16 +320,12 @@ impl Logit {
     }
 
     /// KL divergence of all factors from their priors.
-<<<<<<< HEAD
-    pub(crate) fn divergence(&self, q: &Factors) -> f64 {
-=======
     pub(crate) fn divergence(&self, q: &Factors) -> f64 {
         self.divergence_about(&[], q)
     }
 
     /// The same where the weights have a prior mean (dim numbers, or none for 0).
     pub(crate) fn divergence_about(&self, mean: &[f64], q: &Factors) -> f64 {
->>>>>>> labels-coupling
         let width = q.width(self.dim);
         let of_label = |c: usize| {
             let (m, v) = (&q.mean[c * width..(c + 1) * width], &q.covariance[c * packed_len(width)..(c + 1) * packed_len(width)]);
