@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use variegate::data::TargetKind;
 use variegate::model::{Family, Kind, Reader, Setting};
 use variegate::run::Pace;
 
@@ -145,6 +146,15 @@ pub fn families(command: Command, each: impl Fn(&'static dyn Family, Command) ->
 /// Whether a family is fitted to rows alone, with the settings it has by default.
 pub fn unsupervised(family: &dyn Family) -> bool {
     family.configure(&Map::new()).is_ok_and(|model| model.target().is_none())
+}
+
+/// How columns of simulated data are told to `fit`, for examples in help.
+pub fn example_columns(family: &dyn Family) -> &'static str {
+    match family.configure(&Map::new()).ok().and_then(|model| model.target()) {
+        None => "--sources source",
+        Some(TargetKind::Labels) => "--target 'label*'",
+        Some(_) => "--target label",
+    }
 }
 
 /// The family whose subcommand was called.

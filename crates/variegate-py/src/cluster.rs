@@ -199,7 +199,10 @@ impl PythonCluster {
             None => TargetHeader::None,
             Some(TargetOf::Real(outcomes)) => TargetHeader::Real(outcomes),
             Some(TargetOf::Classes(names)) => TargetHeader::Classes(names),
-            Some(TargetOf::Labels(_, names)) => TargetHeader::Labels(names),
+            Some(TargetOf::Labels(word, names)) => {
+                debug_assert_eq!(word, "labels");
+                TargetHeader::Labels(names)
+            }
         };
         let shape = shape(rows, width, block_rows.max(1));
         let spans: Vec<_> = spans.into_iter().map(|(first, end)| first..end).collect();

@@ -59,7 +59,7 @@ pub fn command() -> Command {
 fn examples(family: &dyn Family) -> String {
     let name = family.name();
     let own = family.settings().first().map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(&s.default)));
-    let columns = if options::unsupervised(family) { "--sources source" } else { "--target label" };
+    let columns = options::example_columns(family);
     format!(
         "{}\n\nExamples:\n  variegate fit {name} train.csv {columns} --out runs/a\n  \
          variegate fit {name} train.csv {columns} --seed 7{own}",

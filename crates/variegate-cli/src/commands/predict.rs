@@ -193,7 +193,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         false => None,
         true => {
             // what is not known of new rows may not decide where they belong
-            data.target = Target::None;
+            if !rule.given {
+                data.target = Target::None;
+            }
             Some(posterior.responsibilities(&data).with_context(refused)?)
         }
     };

@@ -32,7 +32,7 @@ pub fn command() -> Command {
             .default_value("1000")
             .help("Number of rows");
         let name = family.name();
-        let columns = if options::unsupervised(family) { format!("--sources {SOURCES}") } else { format!("--target {TARGET}") };
+        let columns = options::example_columns(family);
         let truth = Arg::new("truth")
             .long("truth")
             .value_name("FILE")

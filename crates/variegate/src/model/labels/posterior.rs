@@ -143,6 +143,10 @@ impl PredictLabels for LabelsPosterior {
             all.novelty.extend(part.novelty);
         }
         all.decide(rule, labels);
+        // what is known is not guessed
+        for (at, &y) in known.iter().enumerate().filter(|(_, y)| **y >= 0) {
+            (all.probability[at], all.score[at], all.chosen[at]) = (f64::from(y), f64::from(y), y == 1);
+        }
         if how.nonempty {
             all.fill_empty(labels);
         }

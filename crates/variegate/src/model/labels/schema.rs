@@ -197,7 +197,7 @@ fn kernel_of(survey: &Survey, asked: KernelKind, warnings: &mut Vec<String>) -> 
     match asked {
         KernelKind::Auto if not_binary.is_none() && !fractions => return Ok(KernelKind::Bernoulli),
         KernelKind::Auto if negative.is_none() && (!fractions || header.sparse) => {}
-        KernelKind::Auto => return Ok(KernelKind::GaussianDiag),
+        KernelKind::Auto => return dense_enough(survey, KernelKind::GaussianDiag),
         KernelKind::Multinomial => {
             if let Some((name, value)) = negative {
                 let what = format!("column `{name}` has {value}, and `features` multinomial takes no negative numbers");
@@ -216,14 +216,7 @@ fn kernel_of(survey: &Survey, asked: KernelKind, warnings: &mut Vec<String>) -> 
             return Ok(asked);
         }
         KernelKind::GaussianDiag | KernelKind::GaussianFull => {
-            if header.sparse && header.width > MOST_DENSE {
-                return Err(Error::Unfit(format!(
-                    "`features` {} fills in sparse rows, and {} columns are too many for that: set it to multinomial or bernoulli",
-                    asked.word(),
-                    header.width
-                )));
-            }
-            return Ok(asked);
+            return dense_enough(survey, asked);
         }
     }
     if fractions {
@@ -232,6 +225,20 @@ fn kernel_of(survey: &Survey, asked: KernelKind, warnings: &mut Vec<String>) -> 
         );
     }
     Ok(KernelKind::Multinomial)
+}
+
+/// Gaussian kernels fill in sparse rows.
+fn dense_enough(survey: &Survey, kernel: KernelKind) -> Result<KernelKind> {
+    let header = survey.header();
+    if !header.sparse || header.width <= MOST_DENSE {
+        return Ok(kernel);
+    }
+    Err(Error::Unfit(format!(
+        "`features` {} fills in sparse rows, and {} columns are too many for that: set it to multinomial or bernoulli, which take no negative \
+         numbers, or select columns first",
+        kernel.word(),
+        header.width
+    )))
 }
 
 fn inputs_of(survey: &Survey, s: &Settings, kernel: KernelKind) -> (Inputs, Vec<String>) {
@@ -271,10 +278,10 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
             Ok(Bound::Bohning)
         }
         BoundKind::Auto => Err(Error::Unfit(format!(
-            "matrices of {labels} labels and {coefficients} coefficients each take {:.1} GB, more than `label_memory` {}: raise it, select columns \
-             first, or, with `coupling` logit and rows that have all labels known or none, leave `covariance` full",
-            bytes / 1e9,
-            s.label_memory
+            "matrices of {labels} labels with {coefficients} coefficients each take {:.1} GB and much time: select columns first, leave out rows \
+             of which only some labels are known (with `coupling` logit and `covariance` full no such matrices are needed then), or set \
+             `bound` to jj to have them all the same",
+            bytes / 1e9
         ))),
     }
 }
