@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use variegate::answer::LabelRule;
 use variegate::data::Dataset;
 use variegate::model::{RunSettings, fit};
 use variegate::run::Unobserved;
@@ -58,6 +59,9 @@ fn answer(posterior: &dyn variegate::answer::Posterior, data: &Dataset<'_>) -> V
     }
     if posterior.outputs() > 0 {
         return posterior.predict_real(data, &[], "").unwrap().mean;
+    }
+    if !posterior.labels().is_empty() {
+        return posterior.predict_labels(data, &LabelRule::default()).unwrap().probability;
     }
     posterior.predict(data, "").unwrap().probability
 }
