@@ -6,10 +6,10 @@ use super::Schema;
 use super::codes::Codes;
 use super::generate::{Unknowns, mean};
 use super::sampler::{Local, Sampler};
-use super::settings::{MagnitudeKind, Settings};
+use super::settings::{MagnitudeKind, SamplerKind, Settings};
 use super::state::State;
 use crate::Result;
-use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress};
+use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress, check_ranked};
 use crate::data::Dataset;
 use crate::linalg::dot;
 use crate::run::{Block, Philox};
@@ -17,13 +17,18 @@ use crate::run::{Block, Philox};
 /// Columns and rows of the tiny data.
 const COLUMNS: usize = 2;
 const ROWS: u64 = 4;
+/// Rows where chains are slow.
+const FEWER_ROWS: u64 = 3;
+/// Discounts of slices. More than x unused features are above a slice with a probability that falls as x to the power of 1 - 1 / discount: with
+/// the discounts of a fit, up to 0.45, some sweep out of the many of a check would meet hundreds of thousands, with these some thousand.
+const MOST_DISCOUNT: f64 = 0.25;
 
 /// Runs the three checks of the sampler that is set.
 pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     // numbers of features change slowly where there is little else to learn from: fewer draws, further apart
     let calibration = CalibrationSettings { draws: 15, bins: 8, max_thin: 1000, ..effort.calibration.clone() };
     let effort = &Effort { calibration, ..effort.clone() };
-    crate::check::check(&Subject::new(settings, ROWS), effort, seed, progress)
+    check_ranked(&Subject::new(settings, ROWS), &Subject::ranked(settings), effort, seed, progress)
 }
 
 /// Subject of the checks.
@@ -45,7 +50,25 @@ impl Subject {
         lighter(&mut program.learn.spread, (5.0, 4.0));
         lighter(&mut program.learn.rate, (4.0, 2.0));
         lighter(&mut program.learn.kappa, (3.0, 1.0));
+        if program.kind != SamplerKind::Anchored {
+            program.learn.discount = program.learn.discount.map(|most| most.min(MOST_DISCOUNT));
+        }
         Self { program }
+    }
+
+    /// The same as ranks need it, which take nearly independent draws from one posterior: with more noise. Rows that say much hold chains at one
+    /// number of features for hundreds of sweeps, and those of directions, where features are also born one at a time, for thousands: these
+    /// have fewer rows and features. One sweep and the joint distribution do not mind.
+    pub(super) fn ranked(settings: &Settings) -> Self {
+        let angular = settings.angular();
+        let mut subject = Self::new(settings, if angular { FEWER_ROWS } else { ROWS });
+        let learn = &mut subject.program.learn;
+        learn.noise = learn.noise.map(|_| (5.0, 16.0));
+        learn.spread = learn.spread.map(|_| (5.0, 16.0));
+        if angular {
+            learn.mass = learn.mass.map(|_| (3.0, 6.0));
+        }
+        subject
     }
 }
 

@@ -53,7 +53,7 @@ impl Course<'_> {
     }
 
     /// Adds the features that nobody uses with a probability of use above a bound, and sorts all by it.
-    fn tail(&mut self, state: &mut State, from: f64, down_to: f64) -> Result<()> {
+    pub(super) fn tail(&mut self, state: &mut State, from: f64, down_to: f64) -> Result<()> {
         let sampler = self.sampler;
         let mut y = from;
         for count in 0.. {

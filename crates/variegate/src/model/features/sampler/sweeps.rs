@@ -5,13 +5,17 @@ use rand::{Rng, RngExt};
 use std::borrow::Cow;
 
 use super::ask::{Groups, Question};
-use super::{BY_TAIL, Course, Totals};
+use super::{Course, Totals};
 use crate::Result;
 use crate::model::features::settings::SamplerKind;
 use crate::model::features::state::State;
 use crate::run::Which;
 
 type Extras = Vec<(String, f64)>;
+
+/// Beyond so many features those in use are drawn together, and the others by themselves: together takes the square of their number in
+/// memory.
+const MOST_TOGETHER: usize = 1000;
 
 /// One sweep; the figures of the state are set.
 pub(super) fn sweep(course: &mut Course<'_>, state: &mut State, warm_up: bool) -> Result<Extras> {
@@ -66,8 +70,13 @@ fn slice(course: &mut Course<'_>, state: &mut State) -> Result<Extras> {
     course.slice(state)?;
     course.scan_counted(state)?;
     state.features.forget();
-    let totals = course.totals_of_all(state)?;
-    let ln_marginal = course.draw_weights(state, &totals)?;
+    let (totals, ln_marginal) = if state.features.len() > MOST_TOGETHER {
+        course.draw_weights_apart(state)?
+    } else {
+        let totals = course.totals_of_all(state)?;
+        let ln_marginal = course.draw_weights(state, &totals)?;
+        (totals, ln_marginal)
+    };
     sampler.learn_mass_of_prefix(state, &mut course.rng)?;
     learn_rest(course, state, &totals, ln_marginal)?;
     if sampler.learn.discount.is_some() || sampler.learn.level.is_some() {
@@ -80,7 +89,7 @@ fn slice(course: &mut Course<'_>, state: &mut State) -> Result<Extras> {
     Ok(Vec::new())
 }
 
-/// What governs features given them, and the figures of the state. Totals are in the order of the features.
+/// What governs features given them, and the figures of the state. Totals are in the order of the features, or of those in use alone.
 fn learn(course: &mut Course<'_>, state: &mut State, totals: &Totals, ln_marginal: f64) -> Result<()> {
     course.sampler.learn_mass(state, &mut course.rng)?;
     learn_rest(course, state, totals, ln_marginal)?;
@@ -90,7 +99,11 @@ fn learn(course: &mut Course<'_>, state: &mut State, totals: &Totals, ln_margina
 
 fn learn_rest(course: &mut Course<'_>, state: &mut State, totals: &Totals, ln_marginal: f64) -> Result<()> {
     let sampler = course.sampler;
-    let entries = state.features.entries.clone();
+    let entries = if totals.count() == state.features.len() {
+        state.features.entries.clone()
+    } else {
+        state.features.weights(&state.features.in_use())
+    };
     let unexplained = course.unexplained(state, totals, &entries)?;
     // before the numbers change that features were integrated out with
     let columns = state.hyper.process.ln_columns(state.features.uses.iter().copied().filter(|&m| m > 0), sampler.rows);
@@ -150,14 +163,6 @@ impl Course<'_> {
     /// Adds the features that nobody uses above the smallest probability of one that is used.
     pub(in crate::model::features) fn fill(&mut self, state: &mut State) -> Result<()> {
         let least = state.features.ln_on.iter().copied().fold(0.0, f64::min);
-        let mut y = 0.0;
-        while let Some(next) = state.hyper.process.next_unused(y, least, self.sampler.rows, &mut self.rng) {
-            y = next;
-            let id = self.new_name(BY_TAIL);
-            self.sampler.append_unused(state, id, y, &mut self.rng)?;
-        }
-        state.features.sort();
-        self.changed();
-        Ok(())
+        self.tail(state, 0.0, least)
     }
 }

@@ -5,7 +5,7 @@ mod posteriors;
 
 use super::super::check::Subject;
 use super::super::settings::{DirectionKind, InterceptKind, MagnitudeKind, PriorKind, SamplerKind, Settings};
-use crate::check::{InvarianceSettings, JointSettings, joint_distribution, sweep_invariance};
+use crate::check::{CalibrationSettings, InvarianceSettings, JointSettings, calibration, joint_distribution, sweep_invariance};
 
 /// Prior and sampler, and what else is set, under a name.
 pub(super) fn pairs() -> Vec<(&'static str, Settings)> {
@@ -44,5 +44,22 @@ fn long_chains_keep_to_the_prior() {
         let effort = JointSettings { chains: 64, steps: 300, exact_draws: 40_000, ..JointSettings::default() };
         let report = joint_distribution(&subject, &effort, 5, &mut |_| {}).unwrap();
         assert!(report.passed, "{name}: {report}");
+    }
+}
+
+/// Every prior with every sampler that it goes with, each with its own data: those of one seed would be odd for all alike.
+#[test]
+fn long_truths_are_ranked_evenly_among_draws() {
+    let effort = CalibrationSettings { data_sets: 240, draws: 7, bins: 8, max_thin: 500, ..CalibrationSettings::default() };
+    for (seed, prior) in [PriorKind::Ibp, PriorKind::PitmanYor, PriorKind::MutualAngular].into_iter().enumerate() {
+        for (more, sampler) in [SamplerKind::Anchored, SamplerKind::RowSlice, SamplerKind::Slice].into_iter().enumerate() {
+            if Settings::default().prior(prior).sampler(sampler).validate().is_err() {
+                continue;
+            }
+            let (name, settings) = pairs().into_iter().find(|(_, s)| s.prior == prior && s.sampler == sampler).unwrap();
+            let subject = Subject::ranked(&settings.validate().unwrap().settings);
+            let report = calibration(&subject, &effort, 10 * seed as u64 + more as u64, &mut |_| {}).unwrap();
+            assert!(report.passed, "{name}: {report}");
+        }
     }
 }

@@ -183,6 +183,24 @@ impl Course<'_> {
         self.changed();
         Ok(drawn)
     }
+
+    /// The same where most features are unused: those in use together, by name, and the others from the prior, as they are no part of any row.
+    /// The totals are those of the features in use.
+    pub(in crate::model::features) fn draw_weights_apart(&mut self, state: &mut State) -> Result<(Totals, f64)> {
+        self.changed();
+        let totals = self.totals(state)?;
+        let sampler = self.sampler;
+        let mut used = State { hyper: state.hyper, intercept: state.intercept.clone(), ..sampler.empty_state() };
+        let drawn = sampler.gaussian_weights(&mut used, &totals, self.sweep, &mut self.rng)?;
+        state.intercept = used.intercept;
+        state.features.entries = (0..state.features.len()).flat_map(|_| sampler.prior_entries(&state.hyper, &mut self.rng)).collect();
+        let width = sampler.width;
+        for (&k, entries) in Self::told_places(state).iter().zip(used.features.entries.chunks_exact(width.max(1))) {
+            state.features.entries[k * width..][..width].copy_from_slice(entries);
+        }
+        self.changed();
+        Ok((totals, drawn))
+    }
 }
 
 impl Sampler {

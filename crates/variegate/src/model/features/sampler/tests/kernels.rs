@@ -92,6 +92,9 @@ fn entries_and_intercept() {
         let totals = course.totals(state)?;
         course.draw_weights(state, &totals).map(|_| ())
     });
+    kernel("weights beside unused", Sampler { kind: SamplerKind::Slice, ..sampler(1.0, 0.2, true) }, DRAWS, |course, state| {
+        course.draw_weights_apart(state).map(|_| ())
+    });
 }
 
 #[test]
