@@ -212,7 +212,11 @@ def fit(rng, model, X, n, regression):
     if isinstance(model, vg.LatentFeatureModel):
         return model.fit(X, feature_names=chosen(rng, [None, None] if as_it_should_be else [["a"], "a", 3]))
     if isinstance(model, vg.MultiLabelMixtureClassifier):
-        sound = [np.arange(2 * n).reshape(n, 2) % 2, [("a",), ()] * (n // 2) + [("b",)] * (n % 2), np.full((n, 1), np.nan)]
+        sound = [
+            np.arange(2 * n).reshape(n, 2) % 2,
+            [("a",), ()] * (n // 2) + [("b",)] * (n % 2),
+            np.full((n, 1), np.nan),
+        ]
         return model.fit(X, chosen(rng, sound if as_it_should_be else [np.arange(n), "a", None, np.full((n, 2), 7)]))
     weights = chosen(rng, [None, np.ones(n)] if as_it_should_be else [np.zeros(n), -np.ones(n), "w"])
     return model.fit(X, some_targets(rng, n, regression), sample_weight=weights)

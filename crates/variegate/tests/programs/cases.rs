@@ -86,7 +86,7 @@ impl Rows {
         let (rows, _) = self.size();
         let label = |i: usize, c: usize| match (i * 7 + c * 3) % 10 {
             0 if !all_known => -1,
-            _ if !all_known && i % 9 == 0 => -1,
+            _ if !all_known && i.is_multiple_of(9) => -1,
             _ => i8::from(self.value(i, c) > [0.0, 0.5, -0.5][c] + 0.25 * ((i * 11 % 7) as f64 - 3.0)),
         };
         let values = (0..rows).flat_map(|i| (0..3).map(move |c| label(i, c))).collect();
