@@ -142,7 +142,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         label_memory=2.0,
         n_init=3,
         tol=1e-06,
-        max_iter=200,
+        max_iter=500,
         rule=None,
         nonempty=False,
         random_state=None,

@@ -99,7 +99,7 @@ impl Family for Labels {
     }
 
     fn quick_settings(&self) -> Map<String, Value> {
-        as_map(&serde_json::json!({ "components": 10 }))
+        as_map(&serde_json::json!({ "components": 10, "tol": 1e-5 }))
     }
 
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {

@@ -173,7 +173,7 @@ settings! {
         /// The fit ends when two sweeps in a row raise the bound by a smaller share of itself.
         tol: f64 = 1e-6, in positive();
         /// Most sweeps of an ascent.
-        max_iter: u64 = 200, in whole(1, 100_000_000);
+        max_iter: u64 = 500, in whole(1, 100_000_000);
     }
 }
 

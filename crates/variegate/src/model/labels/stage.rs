@@ -91,6 +91,8 @@ impl<'a> Stage<'a> {
             self.within(panel, room);
         });
         room.inputs = inputs;
+        // where a row is too large for f64, weights say nothing of it
+        room.within.iter_mut().chain(&mut room.alone).filter(|p| p.is_nan()).for_each(|p| *p = 0.5);
         if !known.is_empty() {
             let rows = room.shares.chunks_exact_mut(components).zip(room.within.chunks_exact(components * labels));
             for ((shares, within), y) in rows.zip(known.chunks_exact(labels)) {
@@ -101,7 +103,13 @@ impl<'a> Stage<'a> {
         }
         for shares in room.shares.chunks_exact_mut(components) {
             let all = log_sum_exp(shares);
-            shares.iter_mut().for_each(|s| *s = (*s - all).exp());
+            if all.is_finite() {
+                shares.iter_mut().for_each(|s| *s = (*s - all).exp());
+            } else {
+                // too far from everything for f64: like none of the known ones
+                shares.fill(0.0);
+                shares[components - 1] = 1.0;
+            }
         }
         self.combine(room);
     }
