@@ -143,7 +143,6 @@ fn from_simulated_data_to_labels() {
     desk.bad("predict runs/y new.csv --rule f2", 2, &["rule", "hamming"]);
     desk.bad(&format!("fit labels d.csv {target} --out x --combine mean"), 2, &["coupling", "cut"]);
     desk.bad(&format!("fit labels d.csv {target} --out x --features multinomial"), 1, &["no negative numbers", "gaussian-diag"]);
-    desk.bad("fit labels new.csv --out x", 1, &["--target"]);
 }
 
 /// The way from nothing to features: codes, scores, missing entries, neighbours, pictures.
