@@ -21,8 +21,8 @@ use crate::{Error, Result};
 
 /// Sparse rows of more columns are not made dense for a Gaussian kernel.
 const MOST_DENSE: usize = 5_000;
-/// Coefficients of a label beyond which matrices of all of them are too large for the tight bound.
-const MOST_COEFFICIENTS: usize = 2_000;
+/// Work of a sweep, cubes of coefficients of all labels, beyond which the tight bound takes seconds for each.
+const MOST_WORK: f64 = 2e10;
 /// Standard deviations of columns that differ by more than this should be brought nearer.
 const MOST_APART: f64 = 1e4;
 
@@ -270,13 +270,13 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
     let labels = survey.header().labels().len();
     let bytes = 16.0 * labels as f64 * (coefficients as f64).powi(2);
     let small = bytes <= s.label_memory * 1e9;
+    let quick = labels as f64 * (coefficients as f64).powi(3) <= MOST_WORK;
+    let shared = s.coupling == Coupling::Logit && s.covariance == CovarianceKind::Full && survey.labels().partly_known == 0;
     match s.bound {
         BoundKind::JaakkolaJordan => Ok(Bound::JaakkolaJordan),
         BoundKind::Bohning => Ok(Bound::Bohning),
-        BoundKind::Auto if small && (coefficients <= MOST_COEFFICIENTS || s.coupling != Coupling::Logit) => Ok(Bound::JaakkolaJordan),
-        BoundKind::Auto if s.coupling == Coupling::Logit && s.covariance == CovarianceKind::Full && survey.labels().partly_known == 0 => {
-            Ok(Bound::Bohning)
-        }
+        BoundKind::Auto if small && (quick || !shared) => Ok(Bound::JaakkolaJordan),
+        BoundKind::Auto if shared => Ok(Bound::Bohning),
         BoundKind::Auto => Err(Error::Unfit(format!(
             "matrices of {labels} labels with {coefficients} coefficients each take {:.1} GB and much time: select columns first, leave out rows \
              of which only some labels are known (with `coupling` logit and `covariance` full no such matrices are needed then), or set \
