@@ -29,6 +29,21 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the worst of something, which should be 0, is as small as rounding allows.
+    pub(crate) fn at_most(name: &str, worst: f64, allowed: f64, claim: &str) -> Self {
+        let passed = worst <= allowed;
+        let verdict = if passed { "as it must be" } else { "which must not be" };
+        Self {
+            name: name.to_string(),
+            expected: 0.0,
+            observed: worst,
+            statistic: worst / allowed,
+            p_value: f64::from(passed),
+            passed,
+            meaning: format!("{claim}: at most {worst:.2e} (allowed {allowed:.0e}), {verdict}"),
+        }
+    }
+
     /// A comparison that is not judged yet.
     pub(crate) fn open(name: &str, expected: f64, observed: f64, statistic: f64, p_value: f64) -> Self {
         Self { name: name.to_string(), expected, observed, statistic, p_value, passed: false, meaning: String::new() }

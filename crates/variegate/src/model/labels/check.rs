@@ -45,24 +45,11 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
         one(settings, Stream::new(seed, 0, Purpose::Check).item(number), &mut seen)?;
         progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
     }
-    let comparison = |name: &str, worst: f64, allowed: f64, claim: &str| {
-        let passed = worst <= allowed;
-        let verdict = if passed { "as it must be" } else { "which must not be" };
-        Comparison {
-            name: name.to_string(),
-            expected: 0.0,
-            observed: worst,
-            statistic: worst / allowed,
-            p_value: f64::from(passed),
-            passed,
-            meaning: format!("{claim}: at most {worst:.2e} (allowed {allowed:.0e}), {verdict}"),
-        }
-    };
     let comparisons = vec![
-        comparison("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
-        comparison("bound from sums and from rows", seen.difference, 1e-9, "largest relative difference between the two"),
+        Comparison::at_most("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
+        Comparison::at_most("bound from sums and from rows", seen.difference, 1e-9, "largest relative difference between the two"),
         // an ascent that is not quite done leaves a little
-        comparison("gain from perturbation", seen.gain, 1e-7, "gain by a change of the final weights or sticks, relative"),
+        Comparison::at_most("gain from perturbation", seen.gain, 1e-7, "gain by a change of the final weights or sticks, relative"),
     ];
     Ok(vec![CheckReport {
         check: "variational bound".into(),

@@ -54,29 +54,16 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
         one(settings, &structure, outcome, Design::identity(2, true), stream.block(1), &mut seen)?;
         progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
     }
-    let comparison = |name: &str, worst: f64, allowed: f64, claim: &str| {
-        let passed = worst <= allowed;
-        let verdict = if passed { "as it must be" } else { "which must not be" };
-        Comparison {
-            name: name.to_string(),
-            expected: 0.0,
-            observed: worst,
-            statistic: worst / allowed,
-            p_value: f64::from(passed),
-            passed,
-            meaning: format!("{claim}: at most {worst:.2e} (allowed {allowed:.0e}), {verdict}"),
-        }
-    };
     let comparisons = vec![
-        comparison("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
-        comparison("bound above the log evidence", seen.above_evidence, 1e-6, "excess of the bound over the log evidence"),
-        comparison(
+        Comparison::at_most("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
+        Comparison::at_most("bound above the log evidence", seen.above_evidence, 1e-6, "excess of the bound over the log evidence"),
+        Comparison::at_most(
             "gain from perturbation",
             seen.gain_elsewhere,
             1e-7,
             "gain by a change of the final means, covariances or precisions, relative",
         ),
-        comparison("gradient of the start", seen.gradient, 1e-6, "difference to a numerical gradient, relative"),
+        Comparison::at_most("gradient of the start", seen.gradient, 1e-6, "difference to a numerical gradient, relative"),
     ];
     let passed = comparisons.iter().all(|c| c.passed);
     let subject = format!("softmax {}, {} bound", structure.describe(), settings.bound.word());
