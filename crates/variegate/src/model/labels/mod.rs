@@ -54,7 +54,7 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
+pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -119,6 +119,12 @@ pub struct LabelsModel {
 
 impl LabelsModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        match self.settings.inference {
+            InferenceKind::Vb => self.bind_vb(schema, warnings),
+        }
+    }
+
+    fn bind_vb(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = self.settings.clone();
         let mixture = schema.mixture(&s)?;
         let program = Vb { mixture, components: s.components as usize, tol: s.tol, max_sweeps: s.max_iter };

@@ -18,6 +18,14 @@ words! {
 }
 
 words! {
+    /// How the posterior is found.
+    pub enum InferenceKind {
+        /// Variational Bayes; every sweep visits all rows.
+        Vb = "vb",
+    }
+}
+
+words! {
     /// What rows are distributed as within a component.
     pub enum KernelKind {
         /// By the data: zeros and ones, counts, or other numbers.
@@ -118,6 +126,8 @@ settings! {
     pub struct Settings {
         /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
         coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
+        /// How the posterior is found: variational Bayes (vb).
+        inference: InferenceKind = InferenceKind::Vb, in word(InferenceKind::WORDS), read by Check;
         /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
         /// Distribution of labels within a component (cut).
