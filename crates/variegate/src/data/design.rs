@@ -163,6 +163,15 @@ impl Panel<'_> {
         }
     }
 
+    /// Calls f(column, value) for the entries of row i, the last column, which must be the bias, left out; of sparse rows those that they
+    /// have, which must not be centred.
+    pub(crate) fn for_entries(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+        match self.kind {
+            Kind::Dense(rows) => rows[i * self.dim..(i + 1) * self.dim - 1].iter().enumerate().for_each(|(j, v)| f(j, *v)),
+            Kind::Sparse { x, place, inverse, .. } => for_scaled(x, i, place, inverse, f),
+        }
+    }
+
     /// out (n×k) = X̃ wᵀ for k weight vectors, one a row of w (k×D).
     pub fn mul_t(&mut self, w: &[f64], k: usize, out: &mut [f64]) {
         let (n, dim) = (self.n, self.dim);

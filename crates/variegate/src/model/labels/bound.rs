@@ -40,7 +40,7 @@ const SMALL: f64 = 1e-3;
 
 /// λ(ξ) = tanh(ξ/2)/(2ξ) for ξ ≥ 0, given e^−ξ.
 #[inline(always)]
-fn curvature_given(xi: f64, e: f64) -> f64 {
+pub(super) fn curvature_given(xi: f64, e: f64) -> f64 {
     let square = xi * xi;
     let series = 0.25 - square * (1.0 / 48.0) + square * square * (1.0 / 480.0);
     let ratio = (1.0 - e) / ((1.0 + e) * 2.0 * xi);
@@ -60,7 +60,13 @@ pub(crate) fn jaakkola_jordan(y: f64, second: f64) -> Tangent {
 #[inline(always)]
 pub(crate) fn ln_2cosh_half(second: f64) -> f64 {
     let xi = second.max(0.0).sqrt();
-    0.5 * xi + ln_1p(exp(-xi))
+    ln_2cosh_half_given(xi, exp(-xi))
+}
+
+/// ln 2cosh(ξ/2) for ξ ≥ 0, given e^−ξ.
+#[inline(always)]
+pub(super) fn ln_2cosh_half_given(xi: f64, e: f64) -> f64 {
+    0.5 * xi + ln_1p(e)
 }
 
 /// (κ, λ, e) of Böhning at u = F.

@@ -107,6 +107,7 @@ fn one(settings: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
                 LabelFactors::Shared(q) => &mut q.0.weights,
                 LabelFactors::And(q) => &mut q.weights.mean,
                 LabelFactors::Cut(q) => &mut q.weights.mean,
+                LabelFactors::Rowwise(_) => continue, // has no bound
             };
             mean.iter_mut().for_each(|m| *m += sign * CHANGE);
         }

@@ -45,7 +45,7 @@ impl Generator {
     /// Name of the coupling.
     pub(super) fn coupling(&self) -> &'static str {
         match self.mixture.labels {
-            LabelPart::Logit(_) | LabelPart::Shared(_) => Coupling::Logit.word(),
+            LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => Coupling::Logit.word(),
             LabelPart::And(_) => Coupling::And.word(),
             LabelPart::Cut(_) => Coupling::Cut.word(),
         }
@@ -86,6 +86,7 @@ impl Generator {
         let prior = match &self.mixture.labels {
             LabelPart::Logit(p) => p,
             LabelPart::Shared(p) => &p.prior,
+            LabelPart::Rowwise(p) => &p.prior,
             LabelPart::And(p) => &p.weights,
             LabelPart::Cut(p) => &p.classifier.prior,
         };
@@ -100,7 +101,7 @@ impl Generator {
             let pattern = prior.pattern_precision.draw(rng)?;
             for k in 0..components {
                 patterns[k * labels + c] = match &self.mixture.labels {
-                    LabelPart::Logit(_) | LabelPart::Shared(_) => normal(rng) / pattern.sqrt(),
+                    LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => normal(rng) / pattern.sqrt(),
                     LabelPart::And(p) => Beta::new(p.pattern_prior.0, p.pattern_prior.1)?.sample(rng),
                     LabelPart::Cut(_) => Beta::new(0.5, 0.5)?.sample(rng),
                 };
@@ -130,7 +131,7 @@ impl Generator {
             for c in 0..labels {
                 let (f, pattern) = (linear[i * labels + c], world.patterns[k * labels + c]);
                 let ln_p = match &self.mixture.labels {
-                    LabelPart::Logit(_) | LabelPart::Shared(_) => ln_sigmoid(f + pattern),
+                    LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => ln_sigmoid(f + pattern),
                     LabelPart::And(_) => ln_sigmoid(f) + pattern.ln(),
                     LabelPart::Cut(_) => pattern.ln(),
                 };

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::and::{self, And};
 use super::cut::{self, Cut};
+use super::logit::rowwise;
 use super::logit::shared::{self, Basis};
-use super::logit::{self, Logit, SharedBohning};
+use super::logit::{self, Logit, Rowwise, SharedBohning};
 use super::patterns::Patterns;
 use crate::data::Panel;
 use crate::{Error, Result, merge_fields};
@@ -21,6 +22,8 @@ pub(crate) enum LabelPart {
     And(And),
     /// Patterns and classifiers are fitted apart.
     Cut(Cut),
+    /// As [`Logit`] with variances alone, for minibatches of rows with many columns.
+    Rowwise(Rowwise),
 }
 
 /// q of all that labels depend on.
@@ -34,6 +37,8 @@ pub(crate) enum LabelFactors {
     And(and::Factors),
     /// Of [`Cut`].
     Cut(cut::Factors),
+    /// Of [`Rowwise`].
+    Rowwise(rowwise::Factors),
 }
 
 /// What rows need of q.
@@ -47,6 +52,8 @@ pub(crate) enum LabelView {
     And(and::View),
     /// Of [`Cut`].
     Cut(cut::View),
+    /// Of [`Rowwise`].
+    Rowwise(rowwise::View),
 }
 
 /// What rows report; the coupling at hand fills one of them in.
@@ -54,16 +61,18 @@ pub(crate) enum LabelView {
 pub(crate) struct LabelStats {
     pub(crate) logit: logit::Stats,
     pub(crate) shared: shared::Stats,
+    pub(crate) rowwise: rowwise::Stats,
     pub(crate) and: and::Stats,
     pub(crate) cut: cut::Stats,
 }
-merge_fields!(LabelStats, logit, shared, and, cut);
+merge_fields!(LabelStats, logit, shared, rowwise, and, cut);
 
 /// Buffers, reused from block to block.
 #[derive(Default)]
 pub(crate) struct LabelScratch {
     logit: logit::Scratch,
     shared: shared::Scratch,
+    rowwise: rowwise::Scratch,
     and: and::Scratch,
     cut: cut::Scratch,
 }
@@ -90,6 +99,7 @@ impl LabelPart {
         match self {
             Self::Logit(p) => LabelFactors::Logit(p.start(components)),
             Self::Shared(p) => LabelFactors::Shared(Box::new((p.start(components), None))),
+            Self::Rowwise(p) => LabelFactors::Rowwise(p.start(components)),
             Self::And(p) => LabelFactors::And(p.start(components)),
             Self::Cut(p) => LabelFactors::Cut(p.start(components)),
         }
@@ -100,6 +110,7 @@ impl LabelPart {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => LabelView::Logit(p.view(q)),
             (Self::Shared(p), LabelFactors::Shared(q)) => LabelView::Shared(p.view(&q.0)),
+            (Self::Rowwise(p), LabelFactors::Rowwise(q)) => LabelView::Rowwise(p.view(q)),
             (Self::And(p), LabelFactors::And(q)) => LabelView::And(p.view(q)),
             (Self::Cut(p), LabelFactors::Cut(q)) => LabelView::Cut(p.view(q)),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -111,6 +122,7 @@ impl LabelPart {
         match (self, view) {
             (Self::Logit(p), LabelView::Logit(v)) => p.terms(v, panel, y, out, &mut scratch.logit),
             (Self::Shared(p), LabelView::Shared(v)) => p.terms(v, panel, y, out, &mut scratch.shared),
+            (Self::Rowwise(p), LabelView::Rowwise(v)) => p.terms(v, panel, y, out, &mut scratch.rowwise),
             (Self::And(p), LabelView::And(v)) => p.terms(v, panel, y, out, &mut scratch.and),
             (Self::Cut(p), LabelView::Cut(v)) => p.terms(v, panel, y, out, &mut scratch.cut),
             _ => unreachable!("a view belongs to the coupling that made it"),
@@ -130,6 +142,7 @@ impl LabelPart {
         match (self, view) {
             (Self::Logit(p), LabelView::Logit(v)) => p.add(v, panel, y, r, &mut stats.logit, &mut scratch.logit),
             (Self::Shared(p), LabelView::Shared(v)) => p.add(v, panel, y, r, &mut stats.shared, &mut scratch.shared),
+            (Self::Rowwise(p), LabelView::Rowwise(v)) => p.add(v, panel, y, r, &mut stats.rowwise, &mut scratch.rowwise),
             (Self::And(p), LabelView::And(v)) => p.add(v, panel, y, r, &mut stats.and, &mut scratch.and),
             (Self::Cut(p), LabelView::Cut(v)) => p.add(v, panel, y, r, &mut stats.cut, &mut scratch.cut),
             _ => unreachable!("a view belongs to the coupling that made it"),
@@ -144,6 +157,10 @@ impl LabelPart {
                 let (q, basis) = &mut **q;
                 p.update(q, &stats.shared, basis.as_ref().ok_or_else(no_basis)?)
             }
+            (Self::Rowwise(p), LabelFactors::Rowwise(q)) => {
+                p.update(q, &stats.rowwise);
+                Ok(())
+            }
             (Self::And(p), LabelFactors::And(q)) => p.update(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.update(q, &stats.cut),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -155,6 +172,8 @@ impl LabelPart {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => p.divergence(q),
             (Self::Shared(p), LabelFactors::Shared(q)) => p.divergence(&q.0),
+            // minibatches have no bound
+            (Self::Rowwise(_), LabelFactors::Rowwise(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.divergence(q),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.divergence(q),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -189,6 +208,7 @@ impl LabelPart {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => p.value(q, &stats.logit),
             (Self::Shared(p), LabelFactors::Shared(q)) => q.1.as_ref().map_or(f64::NAN, |basis| p.value(&q.0, &stats.shared, basis)),
+            (Self::Rowwise(_), LabelFactors::Rowwise(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.value(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.value(q, &stats.cut),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -202,6 +222,7 @@ impl LabelFactors {
         match self {
             Self::Logit(q) => q.permute(order),
             Self::Shared(q) => q.0.permute(order),
+            Self::Rowwise(q) => q.permute(order),
             Self::And(q) => q.permute(order),
             Self::Cut(q) => q.permute(order),
         }
@@ -213,7 +234,38 @@ impl LabelStats {
     pub(crate) fn permute(&mut self, order: &[usize], components: usize) {
         self.logit.permute(order);
         self.shared.permute(order);
+        self.rowwise.permute(order);
         self.and.permute(order);
         self.cut.permute(order, components);
+    }
+}
+
+/// Multiplies what belongs to each label, in a table that has one label after the other.
+pub(super) fn scale_labels(table: &mut [f64], times: &[f64]) {
+    let width = table.len() / times.len().max(1);
+    for (of_label, times) in table.chunks_exact_mut(width.max(1)).zip(times) {
+        of_label.iter_mut().for_each(|v| *v *= times);
+    }
+}
+
+/// The same in a table that has labels side by side.
+pub(super) fn scale_columns(table: &mut [f64], times: &[f64]) {
+    for row in table.chunks_exact_mut(times.len().max(1)) {
+        row.iter_mut().zip(times).for_each(|(v, times)| *v *= times);
+    }
+}
+
+impl LabelStats {
+    /// Multiplies what belongs to each label. Offsets and entropies are for bounds, which no one asks for of sums that were scaled.
+    pub(crate) fn scale(&mut self, times: &[f64]) {
+        self.logit.scale(times);
+        self.and.weights.scale(times);
+        for table in [&mut self.and.present.0, &mut self.and.absent.0] {
+            scale_labels(table, times);
+        }
+        self.cut.weights.scale(times);
+        for table in [&mut self.cut.patterns.present.0, &mut self.cut.patterns.absent.0] {
+            scale_columns(table, times);
+        }
     }
 }

@@ -7,13 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::inputs::{InputScratch, Inputs};
 use super::kernel::{self, Factor, Kernel, Table};
-use super::label_part::{LabelFactors, LabelPart, LabelScratch, LabelStats, LabelView};
+use super::label_part::{LabelFactors, LabelPart, LabelScratch, LabelStats, LabelView, scale_columns};
 use super::sticks::{Concentration, Sticks};
 use crate::data::{Block, X};
 use crate::linalg;
 use crate::run::Sum;
 use crate::special::log_sum_exp;
 use crate::{Result, merge_fields};
+
+/// Sums below it are nothing.
+const DUST: f64 = 1e-300;
 
 /// What is known before the rows: inputs, kernel, labels, concentration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -236,6 +239,24 @@ impl Sums {
         let mut order: Vec<usize> = (0..self.counts.0.len()).collect();
         order.sort_by(|&a, &b| self.counts.0[b].total_cmp(&self.counts.0[a]));
         order
+    }
+
+    /// Multiplies all that components have, and what labels have by numbers of their own. What a minibatch hands over of its rows stays.
+    pub(crate) fn scale(&mut self, times: f64, of_labels: &[f64]) {
+        for table in [&mut self.counts.0, &mut self.kernel.0] {
+            table.iter_mut().for_each(|v| *v *= times);
+        }
+        for table in [&mut self.present.0, &mut self.known.0] {
+            scale_columns(table, of_labels);
+        }
+        self.labels.scale(of_labels);
+    }
+
+    /// Sums that have shrunk to nothing become it, before they are too small for f64 to add them.
+    pub(crate) fn forget_dust(&mut self) {
+        for table in [&mut self.counts.0, &mut self.kernel.0] {
+            table.iter_mut().filter(|v| v.abs() < DUST).for_each(|v| *v = 0.0);
+        }
     }
 
     /// Component `order[k]` becomes component k; those not named are left out.

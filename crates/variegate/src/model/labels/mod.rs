@@ -13,6 +13,7 @@
 //! | `bound.rs`, `gamma_factor.rs`, `normal_factor.rs`, `expected_sigmoid.rs` | pieces of the variational posterior |
 //! | `gibbs/` | exact draws, which tests hold the ascent against; fits do not offer them yet |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
+//! | `svi/` | the same by minibatches, for many rows and for rows that come later |
 //! | `stage.rs`, `posterior.rs`, `report.rs` | what a fit says of new rows and of itself |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
@@ -44,6 +45,7 @@ mod simulate;
 mod stage;
 mod start;
 mod sticks;
+mod svi;
 mod vb;
 
 #[cfg(test)]
@@ -54,7 +56,7 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
+pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, HistoryKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -66,6 +68,7 @@ use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
 use crate::run::{Piece, Schedule, saved_global, state as saved};
 use schema::Schema;
+use svi::Svi;
 use vb::Vb;
 
 const NAME: &str = "labels";
@@ -121,6 +124,7 @@ impl LabelsModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         match self.settings.inference {
             InferenceKind::Vb => self.bind_vb(schema, warnings),
+            InferenceKind::Svi => self.bind_svi(schema, warnings),
         }
     }
 
@@ -135,6 +139,19 @@ impl LabelsModel {
             Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
         };
         Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
+    }
+}
+
+impl LabelsModel {
+    fn bind_svi(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let s = self.settings.clone();
+        let program = Svi::new(&schema, &s, None)?;
+        let (schedule, sealed) = (Schedule::Ascend { max_sweeps: program.passes }, saved::seal(SCHEMA, &schema)?);
+        let read = move |chains: &[Piece]| {
+            let state = chains.first().map(|piece| saved_global::<Svi>(&piece.checkpoint)).transpose()?;
+            Ok(Box::new(LabelsPosterior::streamed(&schema, &s, state)?) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(Arc::new(program), 1, schedule, sealed, warnings, read))
     }
 }
 

@@ -7,7 +7,7 @@ use super::schema::Schema;
 use super::settings::{Coupling, PatternKind, Settings};
 use super::stage::{Room, Stage};
 use super::vb::{Standing, State};
-use super::{NAME, report};
+use super::{NAME, report, svi};
 use crate::answer::{
     Answers, HiddenComponents, LabelPrediction, LabelRule, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictLabels, Responsibilities,
     SeenSets, SubsetRule, Summary, check_prediction_rows, for_panels_parallel, known_labels,
@@ -34,6 +34,16 @@ pub struct LabelsPosterior {
     pub(super) sweeps: u64,
     pub(super) standing: Standing,
     seen: SeenSets,
+    /// Where a fit by minibatches ended, so that it can go on.
+    pub(super) stream: Option<Streamed>,
+}
+
+/// What minibatches left behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Streamed {
+    pub(super) stream: svi::Stream,
+    /// Mean log probability of labels before their rows were used.
+    pub(super) score: f64,
 }
 
 impl LabelsPosterior {
@@ -45,14 +55,35 @@ impl LabelsPosterior {
             return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
         };
         let mixture = schema.mixture(settings)?;
-        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture, q, bound, bounds, sweeps, standing, seen })
+        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture, q, bound, bounds, sweeps, standing, seen, stream: None })
+    }
+
+    /// Where minibatches led.
+    pub(super) fn streamed(schema: &Schema, settings: &Settings, state: Option<svi::State>) -> Result<Self> {
+        let Some(svi::State { q, stream, passes, score, seen }) = state else {
+            return Err(Error::Unfit("the run has not made its first pass yet: resume it".into()));
+        };
+        let wanted = if settings.decay.is_some() { 1 } else { settings.passes };
+        let standing = if passes >= wanted { Standing::Converged } else { Standing::Rising };
+        Ok(Self {
+            schema: schema.clone(),
+            settings: settings.clone(),
+            mixture: schema.mixture(settings)?,
+            q,
+            bound: f64::NAN,
+            bounds: Vec::new(),
+            sweeps: passes,
+            standing,
+            seen,
+            stream: Some(Streamed { stream, score }),
+        })
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
         Ok(state::unseal(SAVED, saved)?)
     }
 
-    /// Lower bound on the log evidence.
+    /// Lower bound on the log evidence; NaN of a fit by minibatches, which has none.
     pub fn elbo(&self) -> f64 {
         self.bound
     }

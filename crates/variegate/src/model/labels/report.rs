@@ -1,6 +1,7 @@
 //! What a fit says of itself: components with their labels, labels with their weights, and how the ascent ended.
 
 use super::label_part::LabelFactors;
+use super::logit::rowwise;
 use super::posterior::LabelsPosterior;
 use super::settings::Coupling;
 use super::vb::Standing;
@@ -33,9 +34,13 @@ pub(super) fn summary(p: &LabelsPosterior) -> Summary {
         Fact::text("features", schema.kernel.word()),
         Fact::count("components", shown),
         Fact::number("concentration", q.sticks.mean_alpha()),
-        Fact::number("bound on the log evidence", p.bound).remark(format!("best of {}, {} sweeps", p.bounds.len(), p.sweeps)),
     ];
-    if p.settings.coupling == Coupling::Cut {
+    facts.push(match &p.stream {
+        None => Fact::number("bound on the log evidence", p.bound).remark(format!("best of {}, {} sweeps", p.bounds.len(), p.sweeps)),
+        Some(left) => Fact::number("mean log probability of a label", left.score)
+            .remark(format!("predicted before its row was used, in the last of {} passes", p.sweeps)),
+    });
+    if p.stream.is_none() && p.settings.coupling == Coupling::Cut {
         facts[6].remark += "; components and classifiers are fitted apart, so this is the sum of two bounds";
     }
     let rates = label_rates(p);
@@ -55,6 +60,7 @@ pub(super) fn summary(p: &LabelsPosterior) -> Summary {
     }
     let mut notes = Vec::new();
     match p.standing {
+        Standing::Converged if p.stream.is_some() => notes.push(format!("all {} passes over the rows are made", p.sweeps)),
         Standing::Converged => notes.push("the bound has stopped rising".to_string()),
         Standing::Rising => notes.push("the ascent is not done: resume the run".to_string()),
         Standing::OutOfSweeps => notes.push("the bound was still rising after the last sweep: raise `max_iter`".to_string()),
@@ -72,7 +78,7 @@ pub(super) fn summary(p: &LabelsPosterior) -> Summary {
 /// How common each label is, how much rows and components say of it.
 fn label_table(p: &LabelsPosterior) -> SummaryTable {
     let columns = [("present", ColumnKind::Count), ("absent", ColumnKind::Count), ("size of weights", ColumnKind::Number)];
-    let patterns = matches!(p.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_));
+    let patterns = matches!(p.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_) | LabelFactors::Rowwise(_));
     let more = patterns.then_some(("size of patterns", ColumnKind::Number));
     let mut table = SummaryTable::new("labels", columns.into_iter().chain(more));
     for (c, name) in p.schema.labels.iter().enumerate() {
@@ -81,6 +87,7 @@ fn label_table(p: &LabelsPosterior) -> SummaryTable {
         match &p.q.labels {
             LabelFactors::Logit(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
             LabelFactors::Shared(q) => row.extend([of(q.0.weight_precision[c].mean()), of(q.0.pattern_precision[c].mean())]),
+            LabelFactors::Rowwise(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
             LabelFactors::And(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::Cut(q) => row.push(of(q.weights.weight_precision[c].mean())),
         }
@@ -105,18 +112,17 @@ pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
         }
         out
     };
-    let bias: Vec<f64> = (0..labels).map(|c| linear.means[c * linear.stride + dim - 1]).collect();
+    let bias: Vec<f64> = (0..labels).map(|c| linear.mean(c, dim - 1)).collect();
     let inputs = || vec![label(), Dim::columns(&schema.columns, schema.width)];
-    let mut arrays = vec![NamedArray::new("coefficients", inputs(), spread(&|c, at| linear.means[c * linear.stride + at]))];
-    if let Some(covariance) = linear.covariance {
-        let size = packed_len(linear.stride);
-        let deviations = spread(&|c, at| covariance[c * size + at * (at + 3) / 2].sqrt());
+    let mut arrays = vec![NamedArray::new("coefficients", inputs(), spread(&|c, at| linear.mean(c, at)))];
+    if linear.has_deviations() {
+        let deviations = spread(&|c, at| linear.deviation(c, at));
         arrays.push(NamedArray::new("coefficient_deviations", inputs(), deviations));
     }
     let table = |f: &dyn Fn(usize, usize) -> f64| (0..components * labels).map(|at| f(at / labels, at % labels)).collect::<Vec<f64>>();
     let patterns: Vec<f64> = match &q.labels {
         // log-odds beside the bias, as probabilities of a row of average inputs
-        LabelFactors::Logit(l) => table(&|k, c| sigmoid(bias[c] + l.mean[c * linear.stride + dim + k])),
+        LabelFactors::Logit(_) | LabelFactors::Rowwise(_) => table(&|k, c| sigmoid(bias[c] + linear.mean(c, dim + k))),
         LabelFactors::Shared(l) => table(&|k, c| sigmoid(bias[c] + l.0.patterns[c * components + k])),
         LabelFactors::And(l) => table(&|k, c| {
             let (a, b) = (l.present[c * components + k], l.absent[c * components + k]);
@@ -138,13 +144,11 @@ pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
 }
 
 /// Weights of labels, wherever the coupling keeps them.
-struct Linear<'a> {
-    /// Means, one label after the other.
-    means: &'a [f64],
-    /// Numbers of a label among the means; the first of them are its weights.
-    stride: usize,
-    /// Covariances, packed, where they are kept whole.
-    covariance: Option<&'a [f64]>,
+enum Linear<'a> {
+    /// Means, one label after the other, so many of each; covariances, packed, where they are kept whole.
+    Tables { means: &'a [f64], stride: usize, covariance: Option<&'a [f64]> },
+    /// Labels side by side.
+    Rowwise(&'a rowwise::Factors),
 }
 
 impl<'a> Linear<'a> {
@@ -154,8 +158,29 @@ impl<'a> Linear<'a> {
             LabelFactors::Shared(q) => (&q.0.weights, None),
             LabelFactors::And(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
             LabelFactors::Cut(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
+            LabelFactors::Rowwise(q) => return Self::Rowwise(q),
         };
-        Self { means, stride: means.len() / p.schema.labels.len().max(1), covariance }
+        Self::Tables { means, stride: means.len() / p.schema.labels.len().max(1), covariance }
+    }
+
+    /// Mean of coefficient i of a label: its weights come first.
+    fn mean(&self, label: usize, i: usize) -> f64 {
+        match self {
+            Self::Tables { means, stride, .. } => means[label * stride + i],
+            Self::Rowwise(q) => q.coefficient(label, i).0,
+        }
+    }
+
+    fn has_deviations(&self) -> bool {
+        !matches!(self, Self::Tables { covariance: None, .. })
+    }
+
+    /// Standard deviation of the same.
+    fn deviation(&self, label: usize, i: usize) -> f64 {
+        match self {
+            Self::Tables { covariance, stride, .. } => covariance.map_or(f64::NAN, |v| v[label * packed_len(*stride) + i * (i + 3) / 2].sqrt()),
+            Self::Rowwise(q) => q.coefficient(label, i).1.sqrt(),
+        }
     }
 }
 

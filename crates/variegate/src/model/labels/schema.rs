@@ -10,10 +10,10 @@ use super::gamma_factor::{GammaFactor, Precision};
 use super::inputs::Inputs;
 use super::kernel::{Bernoulli, Diagonal, Full, Kernel, Multinomial};
 use super::label_part::LabelPart;
-use super::logit::{Form, Logit, SharedBohning};
+use super::logit::{Form, Logit, Rowwise, SharedBohning};
 use super::mixture::Mixture;
 use super::patterns::Patterns;
-use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
+use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
 use super::sticks::Concentration;
 use crate::data::survey::preview;
 use crate::data::{Design, LabelCounts, Scaling, Survey};
@@ -23,6 +23,8 @@ use crate::{Error, Result};
 const MOST_DENSE: usize = 5_000;
 /// Work of a sweep, cubes of coefficients of all labels, beyond which the tight bound takes seconds for each.
 const MOST_WORK: f64 = 2e10;
+/// Coefficients of a label beyond which minibatches form no matrices.
+const MOST_AVERAGED: usize = 500;
 /// Standard deviations of columns that differ by more than this should be brought nearer.
 const MOST_APART: f64 = 1e4;
 
@@ -125,18 +127,20 @@ impl Schema {
 
     fn label_part(&self, s: &Settings) -> LabelPart {
         let learned = Precision::Learned(GammaFactor { shape: s.precision_shape, rate: s.precision_rate });
+        let svi = s.inference == InferenceKind::Svi;
         let weights = Logit {
             labels: self.labels.len(),
             dim: self.inputs.classifier.dim(),
             intercept: true,
             bias_precision: s.bias_precision,
-            weight_precision: learned,
+            weight_precision: s.weight_precision.map_or(learned, Precision::Fixed),
             pattern_precision: learned,
             bound: self.bound,
             form: if s.coupling == Coupling::Logit { s.covariance.form() } else { Form::Full },
         };
         match s.coupling {
-            Coupling::Logit if weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 => {
+            Coupling::Logit if rowwise(s, self.inputs.classifier.dim(), self.labels.len()) => LabelPart::Rowwise(Rowwise { prior: weights }),
+            Coupling::Logit if !svi && weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 => {
                 LabelPart::Shared(SharedBohning { prior: weights })
             }
             Coupling::Logit => LabelPart::Logit(weights),
@@ -264,14 +268,32 @@ fn inputs_of(survey: &Survey, s: &Settings, kernel: KernelKind) -> (Inputs, Vec<
     (Inputs { kernel, classifier, unit_rows }, warnings)
 }
 
+/// Memory of the matrices of all labels.
+fn label_bytes(s: &Settings, dim: usize, labels: usize) -> f64 {
+    16.0 * labels as f64 * ((dim + s.components as usize) as f64).powi(2)
+}
+
+/// Whether minibatches speak for themselves and no matrices are formed.
+fn rowwise(s: &Settings, dim: usize, labels: usize) -> bool {
+    if s.inference != InferenceKind::Svi || s.coupling != Coupling::Logit || s.bound == BoundKind::Bohning {
+        return false;
+    }
+    let large = dim + s.components as usize > MOST_AVERAGED || label_bytes(s, dim, labels) > s.label_memory * 1e9;
+    s.covariance == CovarianceKind::Diagonal || (s.covariance == CovarianceKind::Auto && large)
+}
+
 /// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.
 fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
     let coefficients = dim + s.components as usize;
     let labels = survey.header().labels().len();
-    let bytes = 16.0 * labels as f64 * (coefficients as f64).powi(2);
+    if rowwise(s, dim, labels) {
+        return Ok(Bound::JaakkolaJordan);
+    }
+    let bytes = label_bytes(s, dim, labels);
     let small = bytes <= s.label_memory * 1e9;
     let quick = labels as f64 * (coefficients as f64).powi(3) <= MOST_WORK;
-    let shared = s.coupling == Coupling::Logit && s.covariance == CovarianceKind::Full && survey.labels().partly_known == 0;
+    let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
+    let shared = s.inference == InferenceKind::Vb && s.coupling == Coupling::Logit && whole && survey.labels().partly_known == 0;
     match s.bound {
         BoundKind::JaakkolaJordan => Ok(Bound::JaakkolaJordan),
         BoundKind::Bohning => Ok(Bound::Bohning),

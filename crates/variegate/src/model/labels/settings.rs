@@ -22,6 +22,18 @@ words! {
     pub enum InferenceKind {
         /// Variational Bayes; every sweep visits all rows.
         Vb = "vb",
+        /// Stochastic variational Bayes: a step for every minibatch of rows, and further rows later.
+        Svi = "svi",
+    }
+}
+
+words! {
+    /// What earlier rows say of a label that comes with later ones.
+    pub enum HistoryKind {
+        /// Nothing: it is unknown there.
+        Missing = "missing",
+        /// It was absent there.
+        Negative = "negative",
     }
 }
 
@@ -88,6 +100,8 @@ words! {
 words! {
     /// What the posterior of a label's weights and patterns keeps of their covariance.
     pub enum CovarianceKind {
+        /// All of it; with svi and many columns variances alone.
+        Auto = "auto",
         /// All of it.
         Full = "full",
         /// That of the weights, and the variance of each pattern.
@@ -100,7 +114,7 @@ words! {
 impl CovarianceKind {
     pub(super) fn form(self) -> Form {
         match self {
-            Self::Full => Form::Full,
+            Self::Auto | Self::Full => Form::Full,
             Self::Factorised => Form::Factorised,
             Self::Diagonal => Form::Diagonal,
         }
@@ -126,7 +140,7 @@ settings! {
     pub struct Settings {
         /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
         coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
-        /// How the posterior is found: variational Bayes (vb).
+        /// How the posterior is found: all rows in every sweep (vb), or a minibatch at a time, for many rows and streams (svi).
         inference: InferenceKind = InferenceKind::Vb, in word(InferenceKind::WORDS), read by Check;
         /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
@@ -160,6 +174,8 @@ settings! {
         scaling: RowScaling = RowScaling::Auto, in word(RowScaling::WORDS);
         /// Prior precision of the bias of each label.
         bias_precision: f64 = 0.01, in positive(), read by Simulate, Check;
+        /// Prior precision of the weights of each label; nothing learns it.
+        weight_precision: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
         /// Shape of the Gamma priors of the precisions of weights and of log-odds of components.
         precision_shape: f64 = 0.5, in positive(), read by Simulate, Check;
         /// Rate of the Gamma priors of the precisions of weights and of log-odds of components.
@@ -174,8 +190,8 @@ settings! {
         label_count: f64 = 0.01, in positive(), read by Check;
         /// Bound of the logistic function: jj is tight, bohning is for many columns and labels; auto goes by size.
         bound: BoundKind = BoundKind::Auto, in word(BoundKind::WORDS), read by Check;
-        /// What is kept of the covariance of weights and patterns of a label (logit).
-        covariance: CovarianceKind = CovarianceKind::Full, in word(CovarianceKind::WORDS), read by Check;
+        /// What is kept of the covariance of weights and patterns of a label (logit); auto: full, but diagonal if svi has many columns.
+        covariance: CovarianceKind = CovarianceKind::Auto, in word(CovarianceKind::WORDS), read by Check;
         /// Most memory of the matrices of all labels, in gigabytes, before auto takes bohning.
         label_memory: f64 = 2.0, in positive();
         /// Starts, run in parallel; the best is kept.
@@ -184,6 +200,18 @@ settings! {
         tol: f64 = 1e-6, in positive();
         /// Most sweeps of an ascent.
         max_iter: u64 = 500, in whole(1, 100_000_000);
+        /// Passes over all rows (svi).
+        passes: u64 = 5, in whole(1, 1_000_000);
+        /// Rows of a minibatch, rounded to whole blocks (svi); nothing takes a tenth of the columns, 256 at least.
+        batch_rows: Option<u64> = None, in whole_or_nothing(1, 1_000_000_000);
+        /// Delay of the steps (t + delay)^-power of minibatches (svi).
+        step_delay: f64 = 1.0, in not_negative();
+        /// Power of the steps (t + delay)^-power of minibatches (svi).
+        step_power: f64 = 0.7, in number(0.5, 1.0);
+        /// What is kept of earlier rows at each minibatch, for streams that change (svi); nothing forgets none of them.
+        decay: Option<f64> = None, in number_or_nothing(0.0, 1.0);
+        /// What earlier rows say of a label that comes later: it is unknown there (missing), or was absent (negative) (svi).
+        history: HistoryKind = HistoryKind::Missing, in word(HistoryKind::WORDS);
     }
 }
 
@@ -200,8 +228,9 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 8] {
+    pub(super) fn meaningless(&self) -> [Meaningless; 11] {
         use KernelKind as K;
+        let svi = self.inference == InferenceKind::Svi;
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
         let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
         [
@@ -220,6 +249,13 @@ impl Settings {
                 &["feature_shape", "feature_rate"],
                 "left out: it is for `features` gaussian-diag alone",
             ),
+            (
+                !svi,
+                &["passes", "batch_rows", "step_delay", "step_power", "decay", "history"],
+                "left out: it is for `inference` svi alone",
+            ),
+            (svi, &["n_init", "tol", "max_iter"], "left out: `inference` svi makes one start and `passes` over the rows"),
+            (svi && self.decay.is_some(), &["step_delay", "step_power", "passes"], "left out: with `decay` every row counts once"),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
         ]
     }

@@ -3,7 +3,7 @@
 use super::inputs::InputScratch;
 use super::kernel::{self, Predictive, Table};
 use super::label_part::{LabelFactors, LabelPart, LabelView};
-use super::logit::shared;
+use super::logit::{rowwise, shared};
 use super::mixture::{Factors, Mixture};
 use super::settings::CombineKind;
 use super::{and, cut, logit};
@@ -39,6 +39,7 @@ pub(crate) struct Room {
     kernel: kernel::Scratch,
     logit: logit::Scratch,
     shared: shared::Scratch,
+    rowwise: rowwise::Scratch,
     and: and::Scratch,
     cut: cut::Scratch,
     /// Shares of components (rows × (K+1)).
@@ -128,6 +129,7 @@ impl<'a> Stage<'a> {
                     p.probabilities(q, basis, panel, &mut room.within, &mut room.shared);
                 }
             }
+            (LabelPart::Rowwise(p), LabelView::Rowwise(v), _) => p.probabilities(v, panel, &mut room.within, &mut room.rowwise),
             (LabelPart::And(p), LabelView::And(v), _) => {
                 p.classifier_probabilities(v, panel, &mut room.alone, &mut room.and);
                 let known = components - 1;

@@ -86,7 +86,7 @@ merge_fields!(Stats, sums, gathered, seen, gram);
 
 /// Distinct sets of labels; on merge those of both.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Seen(SeenSets);
+pub(super) struct Seen(pub(super) SeenSets);
 
 impl Merge for Seen {
     fn merge(&mut self, right: Self) {

@@ -10,14 +10,17 @@
 //! ```
 //!
 //! over the rows in which the label is known. The derivation is in the book's chapter on `labels`. `rows.rs` holds what is done to rows,
-//! `shared.rs` the form for many columns and labels that are known together.
+//! `shared/` the form for many columns and labels that are known together, `rowwise/` the one without matrices, for minibatches.
 
+mod history;
 mod rows;
+pub(super) mod rowwise;
 pub(super) mod shared;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use rows::Scratch;
+pub(crate) use rowwise::Rowwise;
 pub(super) use rows::grams_add;
 pub(crate) use shared::SharedBohning;
 
@@ -26,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
 use super::gamma_factor::{GammaFactor, Precision};
+use super::label_part::scale_labels;
 use super::normal_factor::{NormalFactor, diagonal, factor_of, form, trace_product};
 use crate::data::design::packed_len;
 use crate::linalg::{NotPositiveDefinite, dot};
@@ -157,6 +161,13 @@ impl Stats {
         let Some((_, components, dim)) = self.shape() else { return };
         for (table, width) in self.tables(dim) {
             *table = permuted(table, order, components, width);
+        }
+    }
+
+    /// Multiplies what belongs to each label.
+    pub(crate) fn scale(&mut self, times: &[f64]) {
+        for table in [&mut self.gram, &mut self.cross, &mut self.mass, &mut self.response, &mut self.pattern_response] {
+            scale_labels(&mut table.0, times);
         }
     }
 
