@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Model;
 use crate::Result;
 use crate::answer::Posterior;
-use crate::data::Dataset;
+use crate::data::{Dataset, LabelSets, Survey, Target};
 use crate::run::{AnyProgram, Ending, Memory, Observer, Pace, Piece, Plan, Schedule, drive, pool, shape_of, survey};
 
 type Read = Box<dyn Fn(&[Piece]) -> Result<Box<dyn Posterior>> + Send + Sync>;
@@ -145,8 +145,18 @@ impl RunSettings {
 
     /// Asks data that are here what a model wants to know, binds it to them and plans the run.
     pub fn prepare(&self, model: &dyn Model, data: &Dataset<'_>) -> Result<Prepared> {
+        self.bind(model, data, |found| model.prepare(found))
+    }
+
+    /// The same for further rows, on top of an earlier fit. The data must be [`arranged`].
+    pub fn prepare_more(&self, model: &dyn Model, earlier: &dyn Posterior, data: &Dataset<'_>) -> Result<Prepared> {
+        let earlier = earlier.save()?;
+        self.bind(model, data, |found| model.prepare_more(&earlier, found))
+    }
+
+    fn bind(&self, model: &dyn Model, data: &Dataset<'_>, with: impl FnOnce(&Survey) -> Result<Fit>) -> Result<Prepared> {
         let found = pool(self.threads)?.install(|| survey(data, &model.questions(), self.block_rows))?;
-        let fit = model.prepare(&found)?;
+        let fit = with(&found)?;
         let block_rows = shape_of(data, self.block_rows)?.block_rows;
         let plan = Plan { seed: self.seed, chains: fit.chains(), schedule: fit.schedule(), block_rows };
         Ok(Prepared { fit, plan, fingerprint: found.fingerprint() })
@@ -180,7 +190,37 @@ pub struct Fitted {
 
 /// Fits in memory: the shortest way from settings and data to a posterior.
 pub fn fit(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &mut dyn Observer) -> Result<Fitted> {
-    let Prepared { fit, plan, .. } = run.prepare(model, data)?;
+    drive_here(run.prepare(model, data)?, data, run, observer)
+}
+
+/// Goes on from an earlier fit with further rows: what it has learned stays, and its own rows are not needed.
+pub fn fit_more(
+    model: &dyn Model,
+    earlier: &dyn Posterior,
+    data: Dataset<'_>,
+    run: &RunSettings,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    let data = arranged(data, earlier);
+    drive_here(run.prepare_more(model, earlier, &data)?, &data, run, observer)
+}
+
+/// Rows with their labels in the order of an earlier fit: those that they lack are unknown, new ones come last.
+pub fn arranged<'a>(mut data: Dataset<'a>, earlier: &dyn Posterior) -> Dataset<'a> {
+    if let Target::Labels(LabelSets { names, values }) = &data.target {
+        let known = earlier.labels();
+        let new = names.iter().filter(|name| !known.contains(name));
+        let all: Vec<String> = known.iter().chain(new).cloned().collect();
+        let places: Vec<Option<usize>> = all.iter().map(|name| names.iter().position(|n| n == name)).collect();
+        let row = |row: &[i8]| places.iter().map(|at| at.map_or(-1, |at| row[at])).collect::<Vec<i8>>();
+        let values = values.chunks_exact(names.len().max(1)).flat_map(row).collect();
+        data.target = Target::Labels(LabelSets { names: all, values });
+    }
+    data
+}
+
+fn drive_here(prepared: Prepared, data: &Dataset<'_>, run: &RunSettings, observer: &mut dyn Observer) -> Result<Fitted> {
+    let Prepared { fit, plan, .. } = prepared;
     let mut kept = Memory::default();
     let ending = drive(fit.program(), data, &plan, run.pace(), &mut kept, observer)?;
     let posterior = fit.posterior(&kept.chains)?;

@@ -269,3 +269,46 @@ impl LabelStats {
         }
     }
 }
+
+/// A table of components with labels side by side, with columns for so many labels; new ones have this value.
+pub(super) fn widened(table: &[f64], components: usize, labels: usize, value: f64) -> Vec<f64> {
+    let have = table.len() / components.max(1);
+    table.chunks_exact(have.max(1)).flat_map(|row| row.iter().copied().chain(std::iter::repeat_n(value, labels - have))).collect()
+}
+
+impl LabelFactors {
+    /// Room for the labels that this part has more: their posterior is the prior.
+    pub(crate) fn add_labels(&mut self, part: &LabelPart, components: usize) {
+        match (self, part) {
+            (Self::Logit(q), LabelPart::Logit(p)) => q.add_labels(p),
+            (Self::Rowwise(q), LabelPart::Rowwise(p)) => q.add_labels(p),
+            (Self::And(q), LabelPart::And(p)) => {
+                q.weights.add_labels(&p.weights);
+                for (table, value) in [(&mut q.present, p.pattern_prior.0), (&mut q.absent, p.pattern_prior.1)] {
+                    table.resize(p.weights.labels * components, value);
+                }
+            }
+            (Self::Cut(q), LabelPart::Cut(p)) => {
+                q.weights.add_labels(&p.classifier.prior);
+                // the next update finds them from sums, as those of the other labels
+                q.patterns = p.patterns.start(components);
+            }
+            _ => unreachable!("factors belong to the coupling that made them"),
+        }
+    }
+}
+
+impl LabelStats {
+    /// Room for so many labels in all; nothing was seen of those that are new.
+    pub(crate) fn add_labels(&mut self, components: usize, labels: usize) {
+        self.logit.add_labels(labels);
+        self.and.weights.add_labels(labels);
+        for table in [&mut self.and.present.0, &mut self.and.absent.0].into_iter().filter(|t| !t.is_empty()) {
+            table.resize(labels * components, 0.0);
+        }
+        self.cut.weights.add_labels(labels);
+        for table in [&mut self.cut.patterns.present.0, &mut self.cut.patterns.absent.0] {
+            *table = widened(table, components, labels, 0.0);
+        }
+    }
+}

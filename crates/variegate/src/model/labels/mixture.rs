@@ -9,7 +9,7 @@ use super::inputs::{InputScratch, Inputs};
 use super::kernel::{self, Factor, Kernel, Table};
 use super::label_part::{LabelFactors, LabelPart, LabelScratch, LabelStats, LabelView, scale_columns};
 use super::sticks::{Concentration, Sticks};
-use crate::data::{Block, X};
+use crate::data::{Block, Panel, X};
 use crate::linalg;
 use crate::run::Sum;
 use crate::special::log_sum_exp;
@@ -162,6 +162,12 @@ impl Mixture {
         })
     }
 
+    /// Rows as classifiers see them, with the responsibilities that the last visit of the same block found.
+    pub(crate) fn with_shares(&self, block: &Block<'_>, scratch: &mut Scratch, f: impl FnOnce(&mut Panel<'_>, &[f64])) {
+        let Scratch { inputs, r, .. } = scratch;
+        self.inputs.with(block.x, inputs, |_, panel| f(panel, r));
+    }
+
     fn add(&self, x: X<'_>, y: &[i8], r: &[f64], k: usize, sums: &mut Sums, scratch: &mut kernel::Scratch, other: &mut Buffers) {
         let mut counts = vec![0.0; k];
         for r in r.chunks_exact(k) {
@@ -235,7 +241,7 @@ impl Mixture {
 
 impl Sums {
     /// Components in order of falling counts; of equal ones the first stays first.
-    fn falling(&self) -> Vec<usize> {
+    pub(crate) fn falling(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.counts.0.len()).collect();
         order.sort_by(|&a, &b| self.counts.0[b].total_cmp(&self.counts.0[a]));
         order

@@ -73,6 +73,10 @@ use vb::Vb;
 
 const NAME: &str = "labels";
 const SCHEMA: saved::Kind = saved::Kind::new("labels schema", &["0.1"]);
+const STREAM: saved::Kind = saved::Kind::new("labels stream", &["0.1"]);
+
+/// What a fit by minibatches depends on: the data, and where an earlier fit ended.
+type StreamedSchema = (Schema, Option<Box<svi::State>>);
 
 /// The family `labels`.
 pub struct Labels;
@@ -124,7 +128,7 @@ impl LabelsModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         match self.settings.inference {
             InferenceKind::Vb => self.bind_vb(schema, warnings),
-            InferenceKind::Svi => self.bind_svi(schema, warnings),
+            InferenceKind::Svi => self.bind_svi((schema, None), warnings),
         }
     }
 
@@ -143,15 +147,18 @@ impl LabelsModel {
 }
 
 impl LabelsModel {
-    fn bind_svi(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+    /// Minibatches, from the start or from where an earlier fit ended.
+    fn bind_svi(&self, streamed: StreamedSchema, warnings: Vec<String>) -> Result<Fit> {
+        let sealed = saved::seal(STREAM, &streamed)?;
+        let (schema, from) = streamed;
         let s = self.settings.clone();
-        let program = Svi::new(&schema, &s, None)?;
-        let (schedule, sealed) = (Schedule::Ascend { max_sweeps: program.passes }, saved::seal(SCHEMA, &schema)?);
+        let program = Svi::new(&schema, &s, from)?;
+        let passes = program.passes;
         let read = move |chains: &[Piece]| {
             let state = chains.first().map(|piece| saved_global::<Svi>(&piece.checkpoint)).transpose()?;
-            Ok(Box::new(LabelsPosterior::streamed(&schema, &s, state)?) as Box<dyn Posterior>)
+            Ok(Box::new(LabelsPosterior::streamed(&schema, &s, state, passes)?) as Box<dyn Posterior>)
         };
-        Ok(Fit::new(Arc::new(program), 1, schedule, sealed, warnings, read))
+        Ok(Fit::new(Arc::new(program), 1, Schedule::Ascend { max_sweeps: passes }, sealed, warnings, read))
     }
 }
 
@@ -177,7 +184,16 @@ impl Model for LabelsModel {
         self.bind(schema, warnings)
     }
 
+    fn prepare_more(&self, earlier: &[u8], survey: &Survey) -> Result<Fit> {
+        let earlier = LabelsPosterior::load(earlier)?;
+        let (schema, state, warnings) = earlier.with_more(survey, &self.settings)?;
+        self.bind_svi((schema, Some(Box::new(state))), warnings)
+    }
+
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        if self.settings.inference == InferenceKind::Svi {
+            return self.bind_svi(saved::unseal(STREAM, schema)?, Vec::new());
+        }
         self.bind(saved::unseal(SCHEMA, schema)?, Vec::new())
     }
 

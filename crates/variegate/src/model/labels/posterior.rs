@@ -12,7 +12,7 @@ use crate::answer::{
     Answers, HiddenComponents, LabelPrediction, LabelRule, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictLabels, Responsibilities,
     SeenSets, SubsetRule, Summary, check_prediction_rows, for_panels_parallel, known_labels,
 };
-use crate::data::{Dataset, Target};
+use crate::data::{Dataset, Survey, Target};
 use crate::run::state;
 use crate::{Error, Result};
 
@@ -59,11 +59,10 @@ impl LabelsPosterior {
     }
 
     /// Where minibatches led.
-    pub(super) fn streamed(schema: &Schema, settings: &Settings, state: Option<svi::State>) -> Result<Self> {
+    pub(super) fn streamed(schema: &Schema, settings: &Settings, state: Option<svi::State>, wanted: u64) -> Result<Self> {
         let Some(svi::State { q, stream, passes, score, seen }) = state else {
             return Err(Error::Unfit("the run has not made its first pass yet: resume it".into()));
         };
-        let wanted = if settings.decay.is_some() { 1 } else { settings.passes };
         let standing = if passes >= wanted { Standing::Converged } else { Standing::Rising };
         Ok(Self {
             schema: schema.clone(),
@@ -77,6 +76,19 @@ impl LabelsPosterior {
             seen,
             stream: Some(Streamed { stream, score }),
         })
+    }
+
+    /// The data and the state that further rows begin with, and what the user should know of these rows.
+    pub(super) fn with_more(self, survey: &Survey, settings: &Settings) -> Result<(Schema, svi::State, Vec<String>)> {
+        let Some(Streamed { stream, .. }) = self.stream else {
+            return Err(Error::Unfit(
+                "this fit needs all of its rows at every sweep and cannot go on with further ones: fit with `inference` svi, which can".into(),
+            ));
+        };
+        let (schema, warnings) = self.schema.with_more(survey, settings)?;
+        let mut state = svi::State { q: self.q, stream, passes: 0, score: f64::NAN, seen: self.seen };
+        state.add_labels(&schema.mixture(settings)?, settings.history, schema.labels.len())?;
+        Ok((schema, state, warnings))
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {

@@ -80,6 +80,39 @@ impl Schema {
         Ok((schema, warnings))
     }
 
+    /// The same with the labels that further rows have more. Scales and priors stay those of the first rows; a new label's are those of the rows
+    /// that it came with.
+    pub(super) fn with_more(&self, survey: &Survey, s: &Settings) -> Result<(Self, Vec<String>)> {
+        let header = survey.header();
+        if header.weighted {
+            return Err(Error::Unfit("labels takes no row weights: leave them out, or repeat rows".into()));
+        }
+        if header.width != self.width {
+            return Err(Error::Unfit(format!("further rows have {} columns, and those of the fit have {}", header.width, self.width)));
+        }
+        if !self.columns.is_empty() && !header.columns.is_empty() && header.columns != self.columns {
+            return Err(Error::Unfit("further rows have other columns than those of the fit, or in another order".into()));
+        }
+        let (names, have) = (header.labels(), self.labels.len());
+        if !names.starts_with(&self.labels) {
+            return Err(Error::Unfit("labels of further rows must begin with those of the fit, in the same order; new ones follow".into()));
+        }
+        if s.coupling == Coupling::Cut && s.label_patterns == PatternKind::Multinomial && survey.labels().partly_known > 0 {
+            return Err(Error::Unfit("`label_patterns` multinomial needs all labels of a row, or none: set it to bernoulli".into()));
+        }
+        let mut warnings = Vec::new();
+        kernel_of(survey, self.kernel, &mut warnings)?;
+        let mut schema = self.clone();
+        schema.labels.extend_from_slice(&names[have..]);
+        for (all, new) in [(&mut schema.counts.present, &survey.labels().present), (&mut schema.counts.absent, &survey.labels().absent)] {
+            all.extend_from_slice(&new[have..]);
+        }
+        if names.len() > have {
+            warnings.push(format!("{} label(s) are new: {}", names.len() - have, preview(&names[have..])));
+        }
+        Ok((schema, warnings))
+    }
+
     /// That of data which are to be drawn: rows are inputs as they are, and labels as common as not.
     pub(super) fn drawn(width: usize, labels: Vec<String>, kernel: KernelKind) -> Self {
         let gaussian = matches!(kernel, KernelKind::GaussianDiag | KernelKind::GaussianFull);

@@ -228,7 +228,7 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 11] {
+    pub(super) fn meaningless(&self) -> [Meaningless; 12] {
         use KernelKind as K;
         let svi = self.inference == InferenceKind::Svi;
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
@@ -254,6 +254,7 @@ impl Settings {
                 &["passes", "batch_rows", "step_delay", "step_power", "decay", "history"],
                 "left out: it is for `inference` svi alone",
             ),
+            (svi && self.coupling != Coupling::Logit, &["history"], "missing: only `coupling` logit can take rows back in time"),
             (svi, &["n_init", "tol", "max_iter"], "left out: `inference` svi makes one start and `passes` over the rows"),
             (svi && self.decay.is_some(), &["step_delay", "step_power", "passes"], "left out: with `decay` every row counts once"),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),

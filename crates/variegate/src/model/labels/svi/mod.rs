@@ -21,10 +21,12 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+use super::bound::Bound;
 use super::label_part::{LabelPart, LabelView};
+use super::logit::{self, Logit};
 use super::mixture::{Factors, Mixture, Scratch, Sums, View};
 use super::schema::Schema;
-use super::settings::{CombineKind, Settings};
+use super::settings::{CombineKind, HistoryKind, Settings};
 use super::stage::{Room, Stage};
 use super::vb::Seen;
 use crate::answer::SeenSets;
@@ -52,6 +54,8 @@ pub(crate) struct Svi {
     pub(crate) combine: CombineKind,
     /// Share of the rows with each label.
     pub(crate) rates: Vec<f64>,
+    /// A label that every row is without, whose sums are kept for labels that come later; nothing where none are needed.
+    absent: Option<Logit>,
     /// Where to begin: an earlier fit, whose rows are gone.
     pub(crate) from: Option<Box<State>>,
 }
@@ -95,6 +99,7 @@ pub(crate) enum Ask<'a> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Stats {
     sums: Sums,
+    past: logit::Stats,
     gathered: Gathered,
     seen: Seen,
     rows: Sum<u64>,
@@ -102,7 +107,7 @@ pub(crate) struct Stats {
     ln_probability: Sum<f64>,
     entries: Sum<u64>,
 }
-merge_fields!(Stats, sums, gathered, seen, rows, ln_probability, entries);
+merge_fields!(Stats, sums, past, gathered, seen, rows, ln_probability, entries);
 
 impl Svi {
     /// The program of data, from the start or from where an earlier fit ended.
@@ -111,9 +116,17 @@ impl Svi {
             Some(kept) => (StepSize::Decay(kept), 1),
             None => (StepSize::Falling { delay: s.step_delay, power: s.step_power }, s.passes),
         };
+        // further rows count once, whatever the first ones did
+        let passes = if from.is_some() { 1 } else { passes };
+        let mixture = schema.mixture(s)?;
+        let absent = match &mixture.labels {
+            LabelPart::Logit(p) if s.history == HistoryKind::Negative => Some(Logit { labels: 1, bound: Bound::Bohning, ..p.clone() }),
+            _ => None,
+        };
         let batch_rows = s.batch_rows.map_or_else(|| LEAST_BATCH.max(schema.width / 10), |rows| rows as usize);
         Ok(Self {
-            mixture: schema.mixture(s)?,
+            mixture,
+            absent,
             components: s.components as usize,
             passes,
             batch_rows,
@@ -148,11 +161,21 @@ impl Svi {
     fn step(&self, state: &mut State, batch: Stats) -> Result<()> {
         let rows = batch.rows.0 as f64;
         let (common, of_labels) = state.stream.next_step(self.pace, rows);
-        self.absorb(state, batch.sums, common, &of_labels)
+        self.absorb(state, batch.sums, batch.past, common, &of_labels)
     }
 
     /// S ← old S + new S_B, then q.
-    fn absorb(&self, state: &mut State, mut batch: Sums, (old, new): (f64, f64), of_labels: &[(f64, f64)]) -> Result<()> {
+    fn absorb(
+        &self,
+        state: &mut State,
+        mut batch: Sums,
+        mut past: logit::Stats,
+        (old, new): (f64, f64),
+        of_labels: &[(f64, f64)],
+    ) -> Result<()> {
+        state.stream.past.scale(&[old]);
+        past.scale(&[new]);
+        crate::run::Merge::merge(&mut state.stream.past, past);
         let sums = &mut state.stream.sums;
         let [olds, news] = [|s: &(f64, f64)| s.0, |s: &(f64, f64)| s.1].map(|f| of_labels.iter().map(f).collect::<Vec<f64>>());
         sums.scale(old, &olds);
@@ -161,6 +184,7 @@ impl Svi {
         sums.forget_dust();
         let rowwise = &mut sums.labels.rowwise;
         (rowwise.step, rowwise.steps) = ((old, new), of_labels.to_vec());
+        state.stream.past.permute(&sums.falling());
         self.mixture.update(&mut state.q, sums)?;
         sums.labels.rowwise = Default::default();
         let weight = state.q.sticks.mean_alpha();
@@ -195,14 +219,14 @@ impl Program for Svi {
         let labels = self.mixture.labels.view(&q.labels);
         let first = self.batches(rows, &mut rng).swap_remove(0);
         let ask = Ask::Start { centres: Cow::Borrowed(&centres), labels: Cow::Borrowed(&labels) };
-        let Stats { sums, rows: in_batch, .. } = rows.visit(&ask, Which::Some(&first))?;
+        let Stats { sums, past, rows: in_batch, .. } = rows.visit(&ask, Which::Some(&first))?;
         let all = rows.shape().rows;
         let mut state = State { q, stream: Stream::new(self.rates.len(), all), passes: 0, score: f64::NAN, seen: seen.0 };
         let scale = match self.pace {
             StepSize::Falling { .. } => all as f64 / in_batch.0 as f64,
             StepSize::Decay(_) => 1.0,
         };
-        self.absorb(&mut state, sums, (0.0, scale), &vec![(0.0, scale); self.rates.len()])?;
+        self.absorb(&mut state, sums, past, (0.0, scale), &vec![(0.0, scale); self.rates.len()])?;
         Ok(state)
     }
 
@@ -239,10 +263,14 @@ impl Program for Svi {
             }
             Ask::Start { centres, labels } => {
                 let sums = self.mixture.visit_with(labels, self.components, block, scratch, |x, r| self.mixture.nearest(centres, x, r));
-                Stats { sums, rows, ..Stats::default() }
+                Stats { sums, past: self.absent_in(block, self.components, scratch), rows, ..Stats::default() }
             }
             Ask::Predict(q) => self.predicted(q, block),
-            Ask::Pass(view) => Stats { sums: self.mixture.visit(view, block, scratch), rows, ..Stats::default() },
+            Ask::Pass(view) => {
+                let sums = self.mixture.visit(view, block, scratch);
+                let components = sums.counts.0.len();
+                Stats { sums, past: self.absent_in(block, components, scratch), rows, ..Stats::default() }
+            }
         })
     }
 
@@ -263,6 +291,17 @@ impl Svi {
             entries += 1;
         }
         Stats { ln_probability: Sum(ln_probability), entries: Sum(entries), ..Stats::default() }
+    }
+
+    /// Sums of a label that these rows are without, with the responsibilities that they were just given.
+    fn absent_in(&self, block: &Block<'_>, components: usize, scratch: &mut Scratch) -> logit::Stats {
+        let mut stats = logit::Stats::default();
+        if let Some(absent) = &self.absent {
+            let view = absent.view(&absent.start(components));
+            let y = vec![0; block.rows()];
+            self.mixture.with_shares(block, scratch, |panel, r| absent.add(&view, panel, &y, r, &mut stats, &mut Default::default()));
+        }
+        stats
     }
 
     /// Whether rows are handed over instead of sums.

@@ -3,13 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::StepSize;
-use crate::model::labels::mixture::Sums;
+use crate::Result;
+use crate::model::labels::label_part::{LabelFactors, LabelPart, widened};
+use crate::model::labels::logit;
+use crate::model::labels::mixture::{Factors, Mixture, Sums};
+use crate::model::labels::settings::HistoryKind;
 
 /// What a fit keeps to go on with further rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stream {
     /// Averaged sums, scaled up to all rows.
     pub(crate) sums: Sums,
+    /// The same of a label that is absent in all rows, under Böhning's bound; empty unless new labels will ask for it.
+    pub(crate) past: logit::Stats,
     /// Steps, and rows that the sums stand for.
     pub(crate) clock: Clock,
     /// The same of each label, since it came.
@@ -42,7 +48,7 @@ impl Stream {
     /// Before any row of so many.
     pub(super) fn new(labels: usize, rows: usize) -> Self {
         let clock = Clock { steps: 0, rows: rows as f64 };
-        Self { sums: Sums::default(), clock, labels: vec![clock; labels] }
+        Self { sums: Sums::default(), past: logit::Stats::default(), clock, labels: vec![clock; labels] }
     }
 
     /// So many further rows are about to come.
@@ -56,5 +62,38 @@ impl Stream {
     pub(super) fn next_step(&mut self, pace: StepSize, batch: f64) -> ((f64, f64), Vec<(f64, f64)>) {
         let common = self.clock.next(pace, batch);
         (common, self.labels.iter_mut().map(|clock| clock.next(pace, batch)).collect())
+    }
+}
+
+impl super::State {
+    /// Room for the labels that this mixture has more than the fit so far.
+    pub(crate) fn add_labels(&mut self, mixture: &Mixture, history: HistoryKind, labels: usize) -> Result<()> {
+        let (have, components) = (self.stream.labels.len(), self.q.components());
+        if labels == have {
+            return Ok(());
+        }
+        let Factors { labels: q, present, known, counts, .. } = &mut self.q;
+        let Stream { sums, past, clock, labels: clocks } = &mut self.stream;
+        q.add_labels(&mixture.labels, components);
+        sums.labels.add_labels(components, labels);
+        for table in [present, known, &mut sums.present.0, &mut sums.known.0] {
+            *table = widened(table, components, labels, 0.0);
+        }
+        // rows since it came; where it was absent before, it is as old as the others
+        let fresh = if history == HistoryKind::Negative { *clock } else { Clock::default() };
+        clocks.resize(labels, fresh);
+        if history == HistoryKind::Negative {
+            for label in have..labels {
+                match (&mixture.labels, &mut *q) {
+                    (LabelPart::Rowwise(p), LabelFactors::Rowwise(q)) => p.was_absent(q, label, counts)?,
+                    (LabelPart::Logit(p), _) => sums.labels.logit.was_absent(p, label, past)?,
+                    _ => {}
+                }
+            }
+        }
+        match mixture.labels {
+            LabelPart::Rowwise(_) => Ok(()),
+            _ => mixture.labels.update(q, &sums.labels),
+        }
     }
 }
