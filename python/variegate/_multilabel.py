@@ -2,15 +2,18 @@
 
 import numpy as np
 from sklearn.base import ClassifierMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from . import _core
 from ._base import FamilyEstimator, columns_here, one_target
 from ._documented import documented
 from ._files import Column
-from ._inputs import lend
-from ._label_sets import read, read_known
+from ._inputs import count, lend, seed_of
+from ._label_sets import is_sets, read, read_known
 from ._labels import restored, type_of
 from ._posterior import Posterior, log_joint_trace
+from ._progress import follow
 from ._rows import validated
 from ._sources import as_array
 
@@ -26,7 +29,11 @@ _ARRAYS = {
     "bias": "intercept_",
 }
 # what fits leave behind
-_FITTED = "bound_", "elbo_trace_", "concentration_", "posterior_", "log_joint_trace_", *_ARRAYS.values()
+_FITTED = "bound_", "elbo_trace_", "mean_log_probability_", "concentration_", "posterior_", "log_joint_trace_", *_ARRAYS.values()
+
+
+def _by_minibatches(model):
+    return model.inference == "svi"
 
 
 @documented
@@ -65,11 +72,13 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     component_names_ : list of str
         Names of the groups as `transform` gives them; the last, "unknown", is none of the others.
     bound_ : float
-        The lower bound on the log evidence that was reached.
+        The lower bound on the log evidence that was reached; not with ``inference="svi"``.
     elbo_trace_ : ndarray of shape (n_iter_,)
-        The bound after every sweep of the start that reached it.
+        The bound after every sweep of the start that reached it; not with ``inference="svi"``.
+    mean_log_probability_ : float
+        With ``inference="svi"``: mean log probability of a label in the last pass, predicted before its row was used.
     n_iter_ : int
-        Number of sweeps of that start.
+        Number of sweeps of that start, or of passes.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -115,6 +124,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         self,
         *,
         coupling="logit",
+        inference="vb",
         features="auto",
         label_patterns="bernoulli",
         classifier="logistic",
@@ -131,6 +141,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         feature_rate=1.0,
         scaling="auto",
         bias_precision=0.01,
+        weight_precision=None,
         precision_shape=0.5,
         precision_rate=0.5,
         pattern_yes=4.0,
@@ -138,11 +149,17 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         label_strength=1.0,
         label_count=0.01,
         bound="auto",
-        covariance="full",
+        covariance="auto",
         label_memory=2.0,
         n_init=3,
         tol=1e-06,
         max_iter=500,
+        passes=5,
+        batch_rows=None,
+        step_delay=1.0,
+        step_power=0.7,
+        decay=None,
+        history="missing",
         rule=None,
         nonempty=False,
         random_state=None,
@@ -196,6 +213,56 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         self._keep(classes)
         return self._fit(X, (entries, self._names()), None, list(getattr(self, "feature_names_in_", [])))
 
+    @available_if(_by_minibatches)
+    def partial_fit(self, X, y, *, feature_names=None):
+        """Go on with further rows: what was learned stays, and the rows of before are not needed.
+
+        The first call is a fit. There must be ``inference="svi"``. Labels that come with later rows are added to
+        `classes_`; of the rows before them they are unknown, or were absent (`history`).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or DataFrame
+            Features, with the columns of the first call.
+        y : {array-like, sparse matrix} of shape (n_samples, n_labels), DataFrame or list of sets
+            Labels, as `y` of `fit`. Columns of a DataFrame and labels in sets are told by their names, columns of a
+            matrix by their places. Labels that a matrix or DataFrame lacks are unknown; those that are in no set are
+            absent.
+        feature_names : array-like of str of shape (n_features,), default=None
+            Names of the columns; see `fit`. Of the first call only.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, feature_names=feature_names)
+        if self._engine() is not None or self.out is not None:
+            raise ValueError("`partial_fit` goes on in memory: leave `engine` and `out` out after the first fit")
+        X, y, _, _, _ = columns_here(X, y)
+        X = self._rows(X)
+        classes, entries = read(y)
+        if len(entries) != X.shape[0]:
+            raise ValueError(f"`y` has {len(entries)} rows, but X has {X.shape[0]}: give one a row")
+        known = set(self._names())
+        merged = [*self.classes_.tolist(), *(label for label in classes if str(label) not in known)]
+        with follow(self.progress, type(self).__name__, None) as progress:
+            self._model = _core.fit_more(
+                self._model,
+                self._settings(),
+                lend(X),
+                (entries, [str(label) for label in classes]),
+                sets=is_sets(y),
+                columns=list(getattr(self, "feature_names_in_", [])),
+                seed=seed_of(self.random_state),
+                threads=0 if self.threads is None else count("threads", self.threads, 1),
+                block_rows=self._block_rows(),
+                progress=progress,
+            )
+        self._keep(merged)
+        return self._finish()
+
     def _fit_on(self, engine, X, y, names, feature_names):
         """Fit with an engine."""
         if names is None and hasattr(y, "columns"):
@@ -239,6 +306,8 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
             self.bound_ = float(arrays["bound"][0])
             self.elbo_trace_ = max(traces, key=lambda trace: trace[-1])
             self.n_iter_ = len(self.elbo_trace_)
+        if "mean_log_probability" in arrays:
+            self.mean_log_probability_ = float(arrays["mean_log_probability"][0])
         if any(name.endswith("_draws") for name in arrays):
             self.posterior_ = Posterior(self._model)
             self.log_joint_trace_ = log_joint_trace(traces)

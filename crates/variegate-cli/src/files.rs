@@ -257,6 +257,32 @@ pub fn read_prediction(file: &DataFile, posterior: &dyn Posterior, fitted: ReadO
     }
 }
 
+/// Reads further rows to learn from, in the way the fit read its own; new labels are taken in. Also says how they were read, and whether labels are told
+/// as sets, so that one which occurs in none is absent and not unknown.
+pub fn read_further(
+    file: &DataFile,
+    posterior: &dyn Posterior,
+    fitted: ReadOptions,
+    matches: &ArgMatches,
+) -> Result<(Dataset<'static>, ReadOptions, bool)> {
+    let asked = column(matches, "target")?;
+    let mut options = of_new_file(file, ReadOptions { weights: None, ..fitted }, matches);
+    let labels = !posterior.labels().is_empty();
+    options.target_kind = if labels { TargetKind::Labels } else { options.target_kind };
+    options.known_classes = None;
+    options.width = options.width.or(Some(posterior.width()));
+    let svmlight = options.format == Some(Format::Svmlight);
+    options.target = match (asked, options.target) {
+        (Some(asked), _) => Some(asked),
+        (None, _) if svmlight => Some(ColumnSpec::column("label")),
+        (None, Some(ColumnSpec::File { .. })) => bail!("the labels of the fit were in another file: name that of these rows with --target FILE"),
+        (None, recorded) => recorded,
+    };
+    let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };
+    let data = file.named(read_features(file.path(), &schema, &options))?;
+    Ok((data, options, labels && svmlight))
+}
+
 fn names(spec: &Option<ColumnSpec>, name: &str) -> bool {
     matches!(spec, Some(ColumnSpec::Columns(list)) if list.iter().any(|n| n == name))
 }

@@ -100,6 +100,38 @@ pub fn fit_elsewhere(
     }
 }
 
+/// Goes on from a fitted model with further rows, told as those of [`fit`]; with `sets`, labels that occur in no row are absent and not
+/// unknown.
+#[pyfunction]
+#[pyo3(signature = (earlier, settings, x, y, *, sets=false, columns=Vec::new(), seed=0, threads=0, block_rows=None, progress=None))]
+pub fn fit_more(
+    py: Python<'_>,
+    earlier: &FittedModel,
+    settings: &Bound<'_, PyDict>,
+    x: Features<'_>,
+    y: Option<Outcomes<'_>>,
+    sets: bool,
+    columns: Vec<String>,
+    seed: u64,
+    threads: usize,
+    block_rows: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<FittedModel> {
+    let given = from_python(settings)?;
+    let earlier = earlier.posterior();
+    let model = model::family(earlier.origin().family).and_then(|f| f.configure(&given)).map_err(raise)?;
+    let target = y.map_or(Ok(Target::None), |y| y.target())?;
+    let data = model::arranged(Dataset { x: x.matrix()?, columns, target, sources: None, weights: None }, earlier, sets);
+    let run = RunSettings::default().seed(seed).threads(threads).block_rows(block_rows);
+    let mut watch = Watch::new(progress);
+    let result = py.detach(|| {
+        let fitted = model::fit_more(model.as_ref(), earlier, data, &run, &mut watch)?;
+        let traces = fitted.kept.chains.iter().map(|c| trace_of(&c.trace)).collect();
+        Ok(FitResult { posterior: fitted.posterior, traces, seed: run.seed, warnings: fitted.warnings })
+    });
+    ended(py, result, watch, None)
+}
+
 /// Fits in memory, or in a folder.
 fn fit_to(
     keep: Option<Keep<'_>>,

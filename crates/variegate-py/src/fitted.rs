@@ -51,6 +51,11 @@ impl FittedModel {
         Self { posterior, traces, seed, warnings, summary: OnceLock::new() }
     }
 
+    /// What was found.
+    pub fn posterior(&self) -> &dyn Posterior {
+        self.posterior.as_ref()
+    }
+
     /// Rows under the names of the columns of the fit, so that an error names the column as its user does.
     fn named<'a>(&self, mut data: Dataset<'a>) -> Dataset<'a> {
         if data.x.cols() == self.posterior.columns().len() {

@@ -22,7 +22,7 @@ mod _core {
     #[pymodule_export]
     use crate::diagnostics::{e_bfmi, ess_bulk, ess_mean, ess_tail, mcse_mean, mcse_quantile, mcse_sd, r_hat};
     #[pymodule_export]
-    use crate::fit::{fit, fit_elsewhere, read_run};
+    use crate::fit::{fit, fit_elsewhere, fit_more, read_run};
     #[pymodule_export]
     use crate::fitted::FittedModel;
     #[pymodule_export]

@@ -15,6 +15,7 @@ mod score;
 mod simulate;
 pub mod summary;
 mod transform;
+mod update;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command};
@@ -45,6 +46,7 @@ pub fn root() -> Command {
             fit::command(),
             resume::command(),
             extend::command(),
+            update::command(),
             predict::command(),
             transform::command(),
             impute::command(),
@@ -66,6 +68,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Some(("fit", m)) => fit::run(m),
         Some(("resume", m)) => resume::run(m),
         Some(("extend", m)) => extend::run(m),
+        Some(("update", m)) => update::run(m),
         Some(("predict", m)) => predict::run(m),
         Some(("transform", m)) => transform::run(m),
         Some(("impute", m)) => impute::run(m),

@@ -193,7 +193,7 @@ pub fn fit(model: &dyn Model, data: &Dataset<'_>, run: &RunSettings, observer: &
     drive_here(run.prepare(model, data)?, data, run, observer)
 }
 
-/// Goes on from an earlier fit with further rows: what it has learned stays, and its own rows are not needed.
+/// Goes on from an earlier fit with further rows, which must be [`arranged`]: what it has learned stays, and its own rows are not needed.
 pub fn fit_more(
     model: &dyn Model,
     earlier: &dyn Posterior,
@@ -201,18 +201,21 @@ pub fn fit_more(
     run: &RunSettings,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let data = arranged(data, earlier);
     drive_here(run.prepare_more(model, earlier, &data)?, &data, run, observer)
 }
 
-/// Rows with their labels in the order of an earlier fit: those that they lack are unknown, new ones come last.
-pub fn arranged<'a>(mut data: Dataset<'a>, earlier: &dyn Posterior) -> Dataset<'a> {
+/// Rows with their labels in the order of an earlier fit, new ones last. Labels that the rows lack are unknown; where labels were told as
+/// `sets`, they are absent in rows that know any.
+pub fn arranged<'a>(mut data: Dataset<'a>, earlier: &dyn Posterior, sets: bool) -> Dataset<'a> {
     if let Target::Labels(LabelSets { names, values }) = &data.target {
         let known = earlier.labels();
         let new = names.iter().filter(|name| !known.contains(name));
         let all: Vec<String> = known.iter().chain(new).cloned().collect();
         let places: Vec<Option<usize>> = all.iter().map(|name| names.iter().position(|n| n == name)).collect();
-        let row = |row: &[i8]| places.iter().map(|at| at.map_or(-1, |at| row[at])).collect::<Vec<i8>>();
+        let row = |row: &[i8]| {
+            let lacking = if sets && row.iter().any(|y| *y >= 0) { 0 } else { -1 };
+            places.iter().map(|at| at.map_or(lacking, |at| row[at])).collect::<Vec<i8>>()
+        };
         let values = values.chunks_exact(names.len().max(1)).flat_map(row).collect();
         data.target = Target::Labels(LabelSets { names: all, values });
     }

@@ -10,7 +10,9 @@ use super::generate::Generator;
 use super::label_part::LabelFactors;
 use super::mixture::{Factors, Scratch, Sums};
 use super::schema::Schema;
-use super::settings::{KernelKind, Settings};
+use super::settings::{InferenceKind, KernelKind, Settings};
+use super::stage::{Room, Stage};
+use super::svi::Svi;
 use super::vb::Vb;
 use crate::Result;
 use crate::check::{CheckReport, Comparison, Progress};
@@ -35,22 +37,29 @@ struct Seen {
     fall: f64,
     difference: f64,
     gain: f64,
+    step: f64,
 }
 
 /// Runs the check on so many data sets.
 pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     let mut seen = Seen::default();
     let data_sets = data_sets.max(1);
+    // minibatches climb the same bound, of which they see parts
+    let whole = Settings { inference: InferenceKind::Vb, ..settings.clone() };
     for number in 0..data_sets {
-        one(settings, Stream::new(seed, 0, Purpose::Check).item(number), &mut seen)?;
+        one(settings, &whole, Stream::new(seed, 0, Purpose::Check).item(number), &mut seen)?;
         progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
     }
-    let comparisons = vec![
+    let mut comparisons = vec![
         Comparison::at_most("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep"),
         Comparison::at_most("bound from sums and from rows", seen.difference, 1e-9, "largest relative difference between the two"),
         // an ascent that is not quite done leaves a little
         Comparison::at_most("gain from perturbation", seen.gain, 1e-7, "gain by a change of the final weights or sticks, relative"),
     ];
+    if settings.inference == InferenceKind::Svi {
+        let meaning = "largest difference of a label's probability after steps with all rows and after sweeps with the same tangents";
+        comparisons.push(Comparison::at_most("steps and sweeps", seen.step, 1e-6, meaning));
+    }
     Ok(vec![CheckReport {
         check: "variational bound".into(),
         subject: format!("labels {}", settings.coupling.word()),
@@ -72,8 +81,8 @@ fn program(settings: &Settings) -> Result<(Vb, Generator)> {
     Ok((Vb { mixture: schema.mixture(settings)?, components, tol: 1e-12, max_sweeps: SWEEPS }, generator))
 }
 
-fn one(settings: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
-    let (program, generator) = program(settings)?;
+fn one(settings: &Settings, whole: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
+    let (program, generator) = program(whole)?;
     let mut rng = stream.rng();
     let world = generator.world(&mut rng)?;
     // patterns that are shares of labels need every label of a row or none
@@ -113,7 +122,40 @@ fn one(settings: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
         }
         seen.gain = seen.gain.max((mixture.bound(&other, &sums) - top) / top.abs());
     }
+    if settings.inference == InferenceKind::Svi {
+        seen.step = seen.step.max(step_and_sweep(settings, whole, &data)?);
+    }
     Ok(())
+}
+
+/// How far probabilities of labels are apart after steps with all rows, at the tangents of the start, and after global steps of sweeps.
+fn step_and_sweep(settings: &Settings, whole: &Settings, data: &Dataset<'_>) -> Result<f64> {
+    const STEPS: usize = 200;
+    let names = (1..=LABELS).map(|c| c.to_string()).collect();
+    let kernel = if settings.features == KernelKind::Auto { KernelKind::GaussianDiag } else { settings.features };
+    let schema = Schema::drawn(COLUMNS, names, kernel);
+    let program = Svi::new(&schema, settings, None)?;
+    let mut probabilities = Vec::new();
+    for mixture in [&schema.mixture(whole)?, &program.mixture] {
+        let mut q = mixture.start(2);
+        let view = mixture.labels.view(&q.labels);
+        let (mut sums, mut scratch) = (Sums::default(), Scratch::default());
+        for block in blocks(data, BLOCK_ROWS) {
+            let shares = |x: crate::data::X<'_>, r: &mut [f64]| {
+                (0..x.rows()).for_each(|i| r[2 * i..2 * i + 2].copy_from_slice(if i % 3 == 0 { &[0.8, 0.2] } else { &[0.3, 0.7] }));
+            };
+            sums.merge(mixture.visit_with(&view, 2, &block, &mut scratch, shares));
+        }
+        (sums.labels.rowwise.step, sums.labels.rowwise.steps) = ((0.0, 1.0), vec![(0.0, 1.0); LABELS]);
+        for _ in 0..STEPS {
+            mixture.update(&mut q, &mut sums)?;
+        }
+        let mut room = Room::default();
+        Stage::new(mixture, &q, settings.combine, schema.label_rates()).rows(data.x.view(), &[], &mut room);
+        probabilities.push(room.probability);
+    }
+    let apart = probabilities[0].iter().zip(&probabilities[1]).map(|(a, b)| (a - b).abs());
+    Ok(apart.fold(0.0, f64::max))
 }
 
 /// The bound right after the local step, as rows give it, and their sums.

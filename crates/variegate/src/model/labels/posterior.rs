@@ -82,7 +82,8 @@ impl LabelsPosterior {
     pub(super) fn with_more(self, survey: &Survey, settings: &Settings) -> Result<(Schema, svi::State, Vec<String>)> {
         let Some(Streamed { stream, .. }) = self.stream else {
             return Err(Error::Unfit(
-                "this fit needs all of its rows at every sweep and cannot go on with further ones: fit with `inference` svi, which can".into(),
+                "this fit needs all of its rows at every sweep and cannot go on with further ones: fit with `inference` svi, which can"
+                    .into(),
             ));
         };
         let (schema, warnings) = self.schema.with_more(survey, settings)?;

@@ -138,7 +138,10 @@ pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
         NamedArray::new("label_patterns", vec![component(), label()], patterns),
         NamedArray::new("bias", vec![label()], bias),
         NamedArray::scalar("concentration", q.sticks.mean_alpha()),
-        NamedArray::scalar("bound", p.bound),
+        match &p.stream {
+            None => NamedArray::scalar("bound", p.bound),
+            Some(left) => NamedArray::scalar("mean_log_probability", left.score),
+        },
     ]);
     arrays
 }
@@ -178,7 +181,9 @@ impl<'a> Linear<'a> {
     /// Standard deviation of the same.
     fn deviation(&self, label: usize, i: usize) -> f64 {
         match self {
-            Self::Tables { covariance, stride, .. } => covariance.map_or(f64::NAN, |v| v[label * packed_len(*stride) + i * (i + 3) / 2].sqrt()),
+            Self::Tables { covariance, stride, .. } => {
+                covariance.map_or(f64::NAN, |v| v[label * packed_len(*stride) + i * (i + 3) / 2].sqrt())
+            }
             Self::Rowwise(q) => q.coefficient(label, i).1.sqrt(),
         }
     }

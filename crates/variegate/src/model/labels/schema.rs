@@ -172,7 +172,9 @@ impl Schema {
             form: if s.coupling == Coupling::Logit { s.covariance.form() } else { Form::Full },
         };
         match s.coupling {
-            Coupling::Logit if rowwise(s, self.inputs.classifier.dim(), self.labels.len()) => LabelPart::Rowwise(Rowwise { prior: weights }),
+            Coupling::Logit if rowwise(s, self.inputs.classifier.dim(), self.labels.len()) => {
+                LabelPart::Rowwise(Rowwise { prior: weights })
+            }
             Coupling::Logit if !svi && weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 => {
                 LabelPart::Shared(SharedBohning { prior: weights })
             }

@@ -249,11 +249,7 @@ impl Settings {
                 &["feature_shape", "feature_rate"],
                 "left out: it is for `features` gaussian-diag alone",
             ),
-            (
-                !svi,
-                &["passes", "batch_rows", "step_delay", "step_power", "decay", "history"],
-                "left out: it is for `inference` svi alone",
-            ),
+            (!svi, &["passes", "batch_rows", "step_delay", "step_power", "decay", "history"], "left out: it is for `inference` svi alone"),
             (svi && self.coupling != Coupling::Logit, &["history"], "missing: only `coupling` logit can take rows back in time"),
             (svi, &["n_init", "tol", "max_iter"], "left out: `inference` svi makes one start and `passes` over the rows"),
             (svi && self.decay.is_some(), &["step_delay", "step_power", "passes"], "left out: with `decay` every row counts once"),

@@ -20,8 +20,8 @@ pub(super) mod shared;
 mod tests;
 
 pub(crate) use rows::Scratch;
-pub(crate) use rowwise::Rowwise;
 pub(super) use rows::grams_add;
+pub(crate) use rowwise::Rowwise;
 pub(crate) use shared::SharedBohning;
 
 use rayon::prelude::*;

@@ -48,6 +48,8 @@ fn the_variational_bound_is_one() {
         json!({ "bound": "bohning" }),
         json!({ "concentration": 0.7, "feature_power": 0.3 }),
         json!({ "feature_power": null, "features": "multinomial" }),
+        json!({ "inference": "svi" }),
+        json!({ "inference": "svi", "covariance": "diagonal" }),
     ];
     for settings in cases.chain(more) {
         let model = family("labels").unwrap().configure(&map(settings.clone())).unwrap();
