@@ -181,7 +181,7 @@ fn probability_of_the_hinge() {
     let mut panel = design.panel(raw.view(), &mut scratch);
     let (mut p, mut f) = ([0.0; 2], [0.0; 2]);
     part.probabilities(&part.view(&q), &mut panel, &mut p, &mut Scratch::default());
-    part.margins(&part.view(&q), &mut panel, &mut f);
+    f.copy_from_slice(part.scores(&part.view(&q), &mut panel, &mut Scratch::default()).0);
     assert!((f[1] - (q.mean[1] - 2.0 * q.mean[0])).abs() < 1e-14 && p[0] == hinge_probability(f[0]));
     let part = classifier(Loss::Logistic, Bound::JaakkolaJordan);
     part.probabilities(&part.view(&q), &mut panel, &mut p, &mut Scratch::default());

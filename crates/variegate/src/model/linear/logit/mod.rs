@@ -13,12 +13,12 @@
 //! `shared.rs` the form for many columns and labels that are known together.
 
 mod rows;
-pub(super) mod shared;
+pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use rows::Scratch;
-pub(super) use rows::grams_add;
+pub(crate) use rows::grams_add;
 pub(crate) use shared::SharedBohning;
 
 use rayon::prelude::*;
@@ -177,7 +177,7 @@ impl Stats {
 }
 
 /// A table of (label, component, width) with components in another order.
-pub(super) fn permuted(table: &[f64], order: &[usize], components: usize, width: usize) -> Vec<f64> {
+pub(crate) fn permuted(table: &[f64], order: &[usize], components: usize, width: usize) -> Vec<f64> {
     let of_label = |label: &[f64]| order.iter().flat_map(|&k| label[k * width..(k + 1) * width].to_vec()).collect::<Vec<_>>();
     table.chunks_exact((components * width).max(1)).flat_map(of_label).collect()
 }
@@ -395,7 +395,7 @@ impl Logit {
 }
 
 /// The error of a label whose precision has no Cholesky factor.
-pub(super) fn not_definite(label: usize, e: &NotPositiveDefinite) -> Error {
+pub(crate) fn not_definite(label: usize, e: &NotPositiveDefinite) -> Error {
     let detail = format!("label {label}: {e}; standardise the columns, or raise the prior precision");
     Error::Numerical { what: "the posterior of a label's weights", sweep: 0, detail }
 }

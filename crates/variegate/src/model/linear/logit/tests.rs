@@ -2,7 +2,7 @@
 
 use super::super::bound::Bound;
 use super::super::gamma_factor::Precision;
-use super::super::testing::{Toy, WithBasis, four_rows, random_shares, three_rows, twenty_rows};
+use crate::model::labels::testing::{Toy, WithBasis, four_rows, random_shares, three_rows, twenty_rows};
 use super::shared::Basis;
 use super::*;
 use crate::data::design::PanelScratch;
