@@ -22,6 +22,8 @@ const SWEEPS: u64 = 60;
 const POINT_SWEEPS: u64 = 1000;
 /// Size of the changes that must not raise the bound.
 const CHANGE: f64 = 1e-3;
+/// That of a point, of which what is still missing must not hide what a wrong slope would gain.
+const POINT_CHANGE: f64 = 1e-2;
 
 /// Largest violations seen, relative to the bound.
 #[derive(Debug, Default)]
@@ -48,13 +50,24 @@ pub(crate) fn check<F: Named>(
         progress(Progress { check: "variational bound", done: (number + 1) as f64 / data_sets as f64 });
     }
     let point = program.classifier.loss == Loss::HingePoint;
-    let mut comparisons = vec![Comparison::at_most("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep")];
+    let mut comparisons =
+        vec![Comparison::at_most("decrease of the bound", seen.fall, 1e-9, "largest relative decrease of the bound in a sweep")];
     if point {
         // the maximum has a kink, at which curvatures are beyond all bounds: sums say nothing there, but rows do
-        comparisons.push(Comparison::at_most("gain from perturbation", seen.gain, 1e-6, "gain by a change of the final weights, relative"));
+        comparisons.push(Comparison::at_most("gain from perturbation", seen.gain, 2e-5, "gain by a change of the final weights, relative"));
     } else {
-        comparisons.push(Comparison::at_most("bound from sums and from rows", seen.difference, 1e-9, "largest relative difference between the two"));
-        comparisons.push(Comparison::at_most("gain from perturbation", seen.gain, 1e-12, "gain by a change of means or covariances, relative"));
+        comparisons.push(Comparison::at_most(
+            "bound from sums and from rows",
+            seen.difference,
+            1e-9,
+            "largest relative difference between the two",
+        ));
+        comparisons.push(Comparison::at_most(
+            "gain from perturbation",
+            seen.gain,
+            1e-12,
+            "gain by a change of means or covariances, relative",
+        ));
     }
     Ok(vec![CheckReport {
         check: "variational bound".into(),
@@ -107,7 +120,8 @@ fn one<F: Named>(program: &Ascent<F>, data: &Dataset<'_>, seed: u64, seen: &mut 
 fn changed<F: Named>(program: &Ascent<F>, q: &Factors) -> Vec<Factors> {
     let (dim, size) = (program.classifier.prior.dim, packed_len(program.classifier.prior.dim));
     let mut all = Vec::new();
-    for change in [CHANGE, -CHANGE] {
+    let size_of_change = if program.classifier.loss == Loss::HingePoint { POINT_CHANGE } else { CHANGE };
+    for change in [size_of_change, -size_of_change] {
         for at in 0..q.mean.len() {
             let mut other = q.clone();
             other.mean[at] += change;

@@ -13,8 +13,8 @@ use crate::answer::{
     ClassProbabilities, ColumnKind, Dim, Fact, Interval, NamedArray, PREDICT_PANEL, Summary, SummaryTable, check_prediction_rows,
     for_panels_parallel,
 };
-use crate::data::Dataset;
 use crate::data::design::{PanelScratch, packed_len};
+use crate::data::{Dataset, Design};
 use crate::diagnostics::normal_quantile::normal_quantile;
 use crate::special::sigmoid;
 
@@ -129,11 +129,7 @@ impl Fitted {
             table.rows.push((name, if self.point() { vec![m] } else { vec![m, sd, m - Z90 * sd, m + Z90 * sd] }));
         }
         let mut facts = vec![Fact::text("model", model), Fact::count("sweeps", self.sweeps as usize)];
-        facts.push(if self.point() {
-            Fact::number("log pseudo-posterior", self.bound)
-        } else {
-            Fact::number("bound", self.bound)
-        });
+        facts.push(if self.point() { Fact::number("log pseudo-posterior", self.bound) } else { Fact::number("bound", self.bound) });
         if let Some(precisions) = self.precisions() {
             let names = self.schema.classifiers();
             let name = |c: usize| names.get(c).cloned().unwrap_or_else(|| "weights".into());
@@ -145,7 +141,10 @@ impl Fitted {
             Standing::Converged => Vec::new(),
             Standing::Rising => vec!["the ascent is not finished: resume it".to_string()],
             Standing::OutOfSweeps => {
-                vec![format!("the ascent had its {} sweeps and was still rising: raise `max_iter`, or `tol` if this is near enough", self.sweeps)]
+                vec![format!(
+                    "the ascent had its {} sweeps and was still rising: raise `max_iter`, or `tol` if this is near enough",
+                    self.sweeps
+                )]
             }
         };
         Summary { facts, tables: vec![table], converged, notes, ..Summary::default() }
@@ -178,7 +177,8 @@ impl Fitted {
         out.extend(natural_arrays(&self.schema, ("coef_sd", "intercept_sd"), &[], &deviations));
         let design = &self.schema.design;
         let dim = design.dim();
-        let weight = || Dim::named("weight", design.names(&self.schema.columns).into_iter().chain(design.intercept.then(|| "(bias)".to_string())));
+        let weight =
+            || Dim::named("weight", design.names(&self.schema.columns).into_iter().chain(design.intercept.then(|| "(bias)".to_string())));
         let mut covariance = Vec::with_capacity(self.classifier.prior.labels * dim * dim);
         for v in self.q.covariance.chunks_exact(packed_len(dim).max(1)) {
             covariance.extend((0..dim * dim).map(|at| (at / dim, at % dim)).map(|(i, j)| v[packed_len(i.max(j)) + i.min(j)]));
@@ -189,8 +189,21 @@ impl Fitted {
     }
 }
 
+/// wᵀx̃ of new rows, one a row and vector of weights.
+pub(crate) fn decision_values(design: &Design, weights: &[f64], data: &Dataset<'_>) -> Vec<f64> {
+    let count = weights.len() / design.dim().max(1);
+    let states = vec![Vec::new(); data.rows().div_ceil(PREDICT_PANEL)];
+    let panels = for_panels_parallel(data.x.view(), states, |mut values, _, rows, x| {
+        values.resize(PREDICT_PANEL * count, 0.0);
+        design.panel(x, &mut PanelScratch::default()).mul_t(weights, count, &mut values);
+        values.truncate(rows * count);
+        values
+    });
+    panels.concat()
+}
+
 /// Makes rows of probabilities sum to one; an error for numbers that have left their range.
-pub(crate) fn normalise(probability: &mut [f64], classes: usize) -> Result<()> {
+fn normalise(probability: &mut [f64], classes: usize) -> Result<()> {
     for (row, p) in probability.chunks_exact_mut(classes).enumerate() {
         let total: f64 = p.iter().sum();
         if !total.is_finite() {

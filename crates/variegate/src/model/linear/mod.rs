@@ -26,6 +26,6 @@ pub(crate) mod testing;
 
 pub(crate) use ascent::{Ascent, Named, State};
 pub(crate) use check::check;
-pub(crate) use fitted::Fitted;
-pub(crate) use inputs::{Inputs, Schema, design_of};
-pub(crate) use natural::natural;
+pub(crate) use fitted::{Fitted, decision_values};
+pub(crate) use inputs::{Inputs, Schema, Told, design_of};
+pub(crate) use natural::{coefficient_names, natural, natural_arrays};

@@ -21,9 +21,7 @@ use std::sync::Arc;
 use super::linear::classifier::Loss;
 use super::linear::gamma_factor::Precision;
 use super::linear::{Ascent, Inputs, Named, Schema, design_of};
-use super::{
-    Declared, Family, Fit, Meaningless, Model, SAMPLING, Setting, Simulation, Truth, as_map, in_use, refuse_meaningless, resolve,
-};
+use super::{Declared, Family, Fit, Meaningless, Model, SAMPLING, Setting, Simulation, Truth, as_map, in_use, refuse_meaningless, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::preview;

@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NAME;
 use crate::Result;
-use crate::answer::{
-    Answers, ClassProbabilities, NamedArray, Origin, Posterior, Predict, PredictClasses, Summary, choose_method,
-};
+use crate::answer::{Answers, ClassProbabilities, NamedArray, Origin, Posterior, Predict, PredictClasses, Summary, choose_method};
 use crate::data::Dataset;
 use crate::model::linear::classifier::Classifier;
 use crate::model::linear::{Fitted, Schema, State};

@@ -23,7 +23,7 @@ use super::expected_sigmoid::expected_sigmoid;
 use super::logit::{Factors, Logit, Scratch as WeightScratch, Stats, View, grams_add};
 use crate::Result;
 use crate::data::Panel;
-use crate::special::sigmoid;
+use crate::special::{ln_sigmoid, sigmoid};
 
 /// Largest 1/√χ: rows on the margin of a point estimate have χ = 0.
 const STEEPEST: f64 = 1e10;
@@ -72,7 +72,16 @@ pub(crate) fn balanced(counts: [f64; 2]) -> [f64; 2] {
 
 /// The probability of a label that goes with the pseudo-likelihood at f: its share e^{−2max(0,1−f)} of the two classes'.
 pub(crate) fn hinge_probability(f: f64) -> f64 {
-    sigmoid(2.0 * (1.0 + f).max(0.0) - 2.0 * (1.0 - f).max(0.0))
+    sigmoid(hinge_log_odds(f))
+}
+
+/// The logarithm of [`hinge_probability`].
+pub(crate) fn ln_hinge_probability(f: f64) -> f64 {
+    ln_sigmoid(hinge_log_odds(f))
+}
+
+fn hinge_log_odds(f: f64) -> f64 {
+    2.0 * (1.0 + f).max(0.0) - 2.0 * (1.0 - f).max(0.0)
 }
 
 /// The hinge's bound at its best point, given E f and Var f.
@@ -143,7 +152,15 @@ impl Classifier {
     }
 
     /// Adds what rows say, as [`Classifier::add`] does, and gives the sum of [`Classifier::terms`] over all of them.
-    pub(crate) fn visit(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], weights: &[f64], stats: &mut Stats, scratch: &mut Scratch) -> f64 {
+    pub(crate) fn visit(
+        &self,
+        view: &View,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        weights: &[f64],
+        stats: &mut Stats,
+        scratch: &mut Scratch,
+    ) -> f64 {
         self.prior.moments(view, panel, &mut scratch.weights);
         let Scratch { weights: found, curvatures, responses, .. } = scratch;
         let (means, spreads) = found.found();

@@ -100,6 +100,29 @@ fn known_bounds_of_two_coefficients() {
     check("hinge", hinge, (-13.23282781, [-0.07501614, 0.70575965], [0.14292733, 0.12633831, 0.00665512]));
 }
 
+/// At the end no derivative of the bound is left, neither by means nor by covariances (central differences).
+#[test]
+fn bound_is_flat_at_its_top() {
+    for loss in [Loss::Logistic, Loss::Hinge] {
+        let part = classifier(loss, Bound::JaakkolaJordan);
+        let weights = [1.0, 0.3, 2.0, 1.0, 0.0, 1.0];
+        let (_, q) = ascended(&part, &X, &Y, &weights, 1500);
+        let bound = |change: [f64; 5]| {
+            let mut other = q.clone();
+            other.mean.iter_mut().zip(change).for_each(|(m, d)| *m += d);
+            other.covariance.iter_mut().zip(&change[2..]).for_each(|(v, d)| *v += d);
+            let v = &other.covariance;
+            other.ln_det[0] = (v[0] * v[2] - v[1] * v[1]).ln();
+            row_terms(&part, &other, &X, &Y, &weights) - part.divergence(&other)
+        };
+        for i in 0..5 {
+            let step = |h: f64| bound(std::array::from_fn(|j| if i == j { h } else { 0.0 }));
+            let slope = (step(1e-4) - step(-1e-4)) / 2e-4;
+            assert!(slope.abs() < 1e-6, "{loss:?}: derivative {i} is {slope}");
+        }
+    }
+}
+
 #[test]
 fn known_point_estimate() {
     let part = classifier(Loss::HingePoint, Bound::JaakkolaJordan);
