@@ -91,7 +91,7 @@ class BayesianSVC(ClassWeights, FamilyClassifier):
         standardize=True,
         class_weight=None,
         tol=1e-08,
-        max_iter=1000,
+        max_iter=10000,
         n_chains=4,
         n_warmup=500,
         n_draws=1000,

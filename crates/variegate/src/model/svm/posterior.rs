@@ -95,7 +95,7 @@ impl Posterior for SvmPosterior {
         } else {
             let said = "standard deviations of inference `vb` are far too small for a support vector machine (half of the right ones and less): \
                         take those of `gibbs`";
-            summary.warnings.push(said.into());
+            summary.notes.push(said.into());
         }
         summary.notes.push(PSEUDO.into());
         summary

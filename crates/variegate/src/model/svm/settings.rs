@@ -44,7 +44,7 @@ settings! {
         /// The fit by vb or map ends when two sweeps in a row raise the bound by a smaller share of itself.
         tol: f64 = 1e-8, in positive();
         /// Most sweeps of a fit by vb or map.
-        max_iter: u64 = 1000, in whole(1, 100_000_000);
+        max_iter: u64 = 10_000, in whole(1, 100_000_000);
         sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
     }
 }
