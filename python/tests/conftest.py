@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from variegate import (
     BayesianLogisticRegression,
+    BayesianSVC,
     HierarchicalMixtureOfExpertsClassifier,
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
@@ -20,6 +21,8 @@ from variegate import (
 FEW = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
 SMALL = [
     BayesianLogisticRegression(n_chains=2, n_warmup=20, n_draws=50, random_state=1),
+    BayesianLogisticRegression(inference="vb", random_state=1),
+    BayesianSVC(inference="vb", random_state=1),
     SoftmaxClassifier(random_state=1),
     MultimodalSoftmaxClassifier(subclasses="auto:2", **FEW),
     HierarchicalMixtureOfExpertsClassifier(experts="2", **FEW),

@@ -25,6 +25,7 @@ REAL = {"noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precisi
 TREES = {"task", "subclasses", "experts", "gates", "preset"}
 LEFT_OUT = {
     "BayesianLogisticRegression": set(),
+    "BayesianSVC": set(),
     "SoftmaxClassifier": TREES | SEARCH | REAL | {"gate_precision"},
     "MultimodalSoftmaxClassifier": TREES - {"subclasses"} | REAL | {"gate_precision"},
     "HierarchicalMixtureOfExpertsClassifier": TREES - {"experts", "gates"} | {"generations", "relevance"} | REAL,
@@ -38,6 +39,7 @@ LEFT_OUT = {
 PREDICTS = {"predict_draws": None}
 OWN = {
     "BayesianLogisticRegression": PREDICTS,
+    "BayesianSVC": PREDICTS,
     "SoftmaxClassifier": PREDICTS,
     "MultimodalSoftmaxClassifier": PREDICTS,
     "HierarchicalMixtureOfExpertsClassifier": PREDICTS,

@@ -24,6 +24,10 @@ DRAWS = {"n_chains": 2, "n_warmup": 3, "n_draws": 6, "random_state": 1}
 ASCENT = {"max_iter": 6, "n_init": 2, "random_state": 1}
 ESTIMATORS = [
     (vg.BayesianLogisticRegression, DRAWS),
+    (vg.BayesianLogisticRegression, {"inference": "vb", "max_iter": 6, "random_state": 1}),
+    (vg.BayesianSVC, DRAWS),
+    (vg.BayesianSVC, {"inference": "vb", "max_iter": 6, "random_state": 1}),
+    (vg.BayesianSVC, {"inference": "map", "max_iter": 6, "random_state": 1}),
     (vg.SoftmaxClassifier, {"max_iter": 6, "random_state": 1}),
     (vg.MultimodalSoftmaxClassifier, {"subclasses": 2, **ASCENT}),
     (vg.HierarchicalMixtureOfExpertsClassifier, {"experts": 2, **ASCENT}),

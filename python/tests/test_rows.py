@@ -12,6 +12,7 @@ import variegate as vg
 CLASSIFIERS = [
     vg.SoftmaxClassifier(random_state=1),
     vg.BayesianLogisticRegression(n_chains=2, n_warmup=5, n_draws=10, random_state=1),
+    vg.BayesianSVC(n_chains=2, n_warmup=5, n_draws=10, random_state=1),
     vg.MixtureOfExpertsClassifier(experts=2, n_chains=2, n_warmup=5, n_draws=10, random_state=1),
     vg.MixtureOfExpertsRegressor(experts=2, random_state=1),
 ]

@@ -130,13 +130,14 @@ def test_draws_open_in_pandas(two_classes, tmp_path):
     np.testing.assert_array_equal(first["log_joint"], model.posterior_["log_joint"][0])
 
 
-@pytest.mark.parametrize("kind", ["logistic", "softmax", "experts", "factors", "features"])
+@pytest.mark.parametrize("kind", ["logistic", "svm", "softmax", "experts", "factors", "features"])
 def test_every_estimator_that_keeps_draws_exports_them(kind, two_classes):
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     X, y = two_classes
     short = {"n_chains": 2, "n_warmup": 5, "n_draws": 6, "random_state": 1}
     model = {
         "logistic": lambda: vg.BayesianLogisticRegression(**short).fit(X, y),
+        "svm": lambda: vg.BayesianSVC(**short).fit(X, y),
         "softmax": lambda: vg.MultimodalSoftmaxClassifier(subclasses=[2, 1], inference="gibbs", **short).fit(X, y),
         "experts": lambda: vg.MixtureOfExpertsClassifier(experts=2, **short).fit(X, y),
         "factors": lambda: vg.SharedFactorModel(likelihood="gaussian", **short).fit(X),

@@ -18,9 +18,11 @@ from ._regression import MixtureOfExpertsRegressor, PredictiveDistribution
 from ._runs import load_run
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 from ._summary import Summary
+from ._svm import BayesianSVC
 
 __all__ = [
     "BayesianLogisticRegression",
+    "BayesianSVC",
     "DaskEngine",
     "HeldOut",
     "HierarchicalMixtureOfExpertsClassifier",

@@ -8,10 +8,12 @@ from ._logistic import BayesianLogisticRegression
 from ._multilabel import MultiLabelMixtureClassifier
 from ._regression import MixtureOfExpertsRegressor
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
+from ._svm import BayesianSVC
 
 # of several that could open a run, the first does
 _ESTIMATORS = (
     BayesianLogisticRegression,
+    BayesianSVC,
     MixtureOfExpertsRegressor,
     MultimodalSoftmaxClassifier,
     MixtureOfExpertsClassifier,

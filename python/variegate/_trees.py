@@ -2,10 +2,10 @@
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._base import FamilyClassifier, FamilyEstimator
+from ._class_weights import ClassWeights
 from ._inputs import lend, sizes
 from ._posterior import Posterior, log_joint_trace
 from ._selection import selection_table
@@ -106,19 +106,8 @@ class ComponentEstimator(FamilyEstimator):
         return self._model.responsibilities(lend(X), None if y is None else self._target(y, X.shape[0]))[1]
 
 
-class ComponentClassifier(ComponentEstimator, FamilyClassifier):
+class ComponentClassifier(ClassWeights, ComponentEstimator, FamilyClassifier):
     """A classifier with hidden components."""
-
-    def _weights_of_classes(self, totals):
-        if not isinstance(self.class_weight, dict):
-            return None
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-
-    def _class_weights(self, codes, sample_weight):
-        if not isinstance(self.class_weight, dict):
-            return sample_weight
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])[codes]
-        return weights.astype(np.float64) if sample_weight is None else weights * sample_weight
 
     def _read(self):
         arrays = super()._read()

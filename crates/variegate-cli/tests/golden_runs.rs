@@ -31,8 +31,13 @@ use variegate_io::run_dir::{Machine, RunDir};
 const TOLERANCE: f64 = 1e-6;
 
 /// Every program and sampler, and what else has a state of its own: name, family and settings, kind of rows.
-const CASES: [(&str, &str, Rows); 34] = [
+const CASES: [(&str, &str, Rows); 39] = [
     ("logistic-gibbs", "logistic --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
+    ("logistic-vb", "logistic --inference vb --max-iter 3000 --tol 1e-300", Rows::Classes(2)),
+    ("svm-gibbs", "svm --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
+    ("svm-gibbs-classes", "svm --chains 2 --warmup 150 --draws 20 --prior-precision 0.5", Rows::Classes(3)),
+    ("svm-vb", "svm --inference vb --max-iter 3000 --tol 1e-300 --class-weight balanced", Rows::Classes(3)),
+    ("svm-map", "svm --inference map --max-iter 3000 --tol 1e-300", Rows::Classes(2)),
     ("softmax-vb", "softmax --init 2 --max-iter 30 --vb 2", Rows::Classes(3)),
     ("softmax-vb-experts", "softmax --init 2 --max-iter 30 --vb 2 --experts 2", Rows::Classes(2)),
     ("softmax-vb-auto", "softmax --init 2 --max-iter 30 --vb 2 --subclasses auto:2", Rows::Classes(2)),

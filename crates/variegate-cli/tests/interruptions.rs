@@ -152,6 +152,7 @@ fn an_extended_run_has_the_bits_of_a_longer_one() {
     let desk = Desk::new();
     for (family, options) in [
         ("logistic", ""),
+        ("svm", ""),
         ("softmax", "--inference gibbs --experts 2"),
         ("experts", "--inference hmc --experts 2"),
         ("experts", "--inference gibbs --experts 2 --hyper sample"),

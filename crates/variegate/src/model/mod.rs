@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod class_weight;
 mod elsewhere;
 pub mod experts;
 pub mod factors;
@@ -34,15 +35,18 @@ pub mod gated;
 mod gathered;
 mod idle;
 pub mod labels;
+mod linear;
 pub mod logistic;
 mod matching;
 mod ranks;
 mod settings;
 pub mod softmax;
+pub mod svm;
 mod truth;
 
+pub use class_weight::ClassWeight;
 pub use elsewhere::{Cluster, Task, fit_on};
-pub use fit::{EXTENDABLE, Fit, Fitted, Prepared, RunSettings, fit};
+pub use fit::{EXTENDABLE, Fit, Fitted, Prepared, RunSettings, arranged, fit, fit_more};
 pub use settings::{
     Declared, Kind, Meaningless, Reader, SAMPLING, Setting, as_map, as_value, defaults, in_use, refuse_meaningless, resolve, resolve_from,
     short_number, shown,
@@ -58,12 +62,12 @@ use crate::{Error, Result};
 
 /// The families as modules, for [`crate::prelude`]. A new one is one word here and one in [`FAMILIES`].
 pub mod families {
-    pub use super::{experts, factors, features, labels, logistic, softmax};
+    pub use super::{experts, factors, features, labels, logistic, softmax, svm};
 }
 
 /// Every family there is.
 pub static FAMILIES: &[&dyn Family] =
-    &[&logistic::Logistic, &softmax::Softmax, &experts::Experts, &factors::Factors, &features::Features, &labels::Labels];
+    &[&logistic::Logistic, &svm::Svm, &softmax::Softmax, &experts::Experts, &factors::Factors, &features::Features, &labels::Labels];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {
@@ -118,6 +122,11 @@ pub trait Model: Send + Sync {
     fn questions(&self) -> Questions;
     /// Binds the model to the schema of data that were asked its questions.
     fn prepare(&self, survey: &Survey) -> Result<Fit>;
+    /// Binds the model to further rows, on top of an earlier fit: what [`Posterior::save`] made of it. Its rows are gone.
+    fn prepare_more(&self, earlier: &[u8], survey: &Survey) -> Result<Fit> {
+        let _ = (earlier, survey);
+        Err(Error::Unfit(format!("a fit of `{}` cannot go on with further rows: fit all rows together", self.family().name())))
+    }
     /// The fit of an earlier [`Model::prepare`], from its schema: no data are needed to read results.
     fn reopen(&self, schema: &[u8]) -> Result<Fit>;
     /// Data from the model's prior, with the truth.

@@ -145,6 +145,17 @@ pub fn cases() -> Vec<Case> {
     add("logistic/gibbs blocks", "logistic", Real.classes(2), draws(json!({ "standardize": false })), BLOCKS);
     add("logistic/gibbs sparse weighted", "logistic", Sparse.weighted(2), draws(json!({ "bias_precision": null })), None);
 
+    let ascent = |settings: Value| with(settings, json!({ "inference": "vb", "max_iter": 6 }));
+    add("logistic/vb", "logistic", Real.classes(2), ascent(json!({})), None);
+    add("logistic/vb blocks", "logistic", Sparse.weighted(2), ascent(json!({ "standardize": false, "bias_precision": null })), BLOCKS);
+
+    add("svm/gibbs", "svm", Real.classes(2), draws(json!({})), None);
+    add("svm/gibbs blocks", "svm", Real.classes(3), draws(json!({ "standardize": false, "prior_precision": 0.5 })), BLOCKS);
+    add("svm/gibbs sparse balanced", "svm", Sparse.weighted(2), draws(json!({ "class_weight": "balanced", "fit_intercept": false })), None);
+    add("svm/vb", "svm", Real.classes(3), ascent(json!({ "class_weight": "balanced" })), None);
+    add("svm/vb blocks", "svm", Sparse.weighted(2), ascent(json!({ "standardize": false, "prior_precision": 2.0 })), BLOCKS);
+    add("svm/vb map", "svm", Real.classes(2), with(ascent(json!({})), json!({ "inference": "map" })), None);
+
     let vb = |settings: Value| with(settings, json!({ "max_iter": 6, "n_init": 2, "n_vb": 2 }));
     add("softmax/vb", "softmax", Real.classes(3), vb(json!({})), None);
     add("softmax/vb blocks", "softmax", Real.classes(3), vb(json!({ "standardize": false, "subclasses": "2,1,2" })), BLOCKS);

@@ -6,7 +6,7 @@ use super::and::{self, And};
 use super::cut::{self, Cut};
 use super::logit::rowwise;
 use super::logit::shared::{self, Basis};
-use super::logit::{self, Logit, Rowwise, SharedBohning};
+use super::logit::{self, Logit, Rowwise, SharedBohning, scale_labels};
 use super::patterns::Patterns;
 use crate::data::Panel;
 use crate::{Error, Result, merge_fields};
@@ -240,15 +240,7 @@ impl LabelStats {
     }
 }
 
-/// Multiplies what belongs to each label, in a table that has one label after the other.
-pub(super) fn scale_labels(table: &mut [f64], times: &[f64]) {
-    let width = table.len() / times.len().max(1);
-    for (of_label, times) in table.chunks_exact_mut(width.max(1)).zip(times) {
-        of_label.iter_mut().for_each(|v| *v *= times);
-    }
-}
-
-/// The same in a table that has labels side by side.
+/// Multiplies what belongs to each label, in a table that has labels side by side.
 pub(super) fn scale_columns(table: &mut [f64], times: &[f64]) {
     for row in table.chunks_exact_mut(times.len().max(1)) {
         row.iter_mut().zip(times).for_each(|(v, times)| *v *= times);

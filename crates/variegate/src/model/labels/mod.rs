@@ -9,8 +9,8 @@
 //! | `settings.rs`, `schema.rs` | settings and what they may be; the data as results depend on them |
 //! | `inputs.rs`, `kernel/` | rows as components and classifiers see them; features within a component |
 //! | `sticks.rs` | weights of components |
-//! | `label_part.rs`, `logit/`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
-//! | `bound.rs`, `gamma_factor.rs`, `normal_factor.rs`, `expected_sigmoid.rs` | pieces of the variational posterior |
+//! | `label_part.rs`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
+//! | `../linear/` | weights of labels, classifiers, and pieces of the variational posterior |
 //! | `gibbs/` | exact draws, which tests hold the ascent against; fits do not offer them yet |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
 //! | `svi/` | the same by minibatches, for many rows and for rows that come later |
@@ -18,13 +18,8 @@
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
 mod and;
-mod bound;
 mod check;
-#[cfg_attr(not(test), allow(dead_code))] // draws and point estimates of classifiers are not offered yet
-mod classifier;
 mod cut;
-mod expected_sigmoid;
-mod gamma_factor;
 mod generate;
 #[cfg(test)] // the exact sampler, a referee so far
 mod gibbs;
@@ -32,9 +27,7 @@ mod inputs;
 #[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod kernel;
 mod label_part;
-mod logit;
 mod mixture;
-mod normal_factor;
 #[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod patterns;
 mod posterior;
@@ -51,7 +44,7 @@ mod vb;
 #[cfg(test)]
 mod enumerated;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +57,7 @@ pub use settings::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, logit, normal_factor};
 use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::Result;
 use crate::answer::Posterior;

@@ -14,7 +14,7 @@ use crate::special::{digamma, ln_beta, log_sum_exp};
 use rand::Rng;
 
 /// What every label part does.
-pub(super) trait Part {
+pub(crate) trait Part {
     type Factors: Clone;
     type View;
     type Stats: Default + Clone + Merge + PartialEq + std::fmt::Debug;
@@ -79,7 +79,7 @@ part!(Logit, logit);
 part!(And, and);
 
 /// The shared form with the basis of its rows.
-pub(super) struct WithBasis {
+pub(crate) struct WithBasis {
     pub(crate) part: SharedBohning,
     pub(crate) basis: Basis,
 }
@@ -119,7 +119,7 @@ impl Part for WithBasis {
 }
 
 /// Rows with two normal features each, a design and labels.
-pub(super) struct Toy<P> {
+pub(crate) struct Toy<P> {
     /// Features (rows×2).
     pub(crate) x: Vec<[f64; 2]>,
     /// Raw rows of the design.
@@ -143,7 +143,7 @@ const NG: (f64, f64, f64) = (0.1, 2.0, 1.0);
 type Feature = (f64, f64, f64, f64);
 
 /// Where an ascent stands.
-pub(super) struct Ascent<P: Part> {
+pub(crate) struct Ascent<P: Part> {
     pub(crate) components: usize,
     pub(crate) r: Vec<f64>,
     pub(crate) sticks: Vec<(f64, f64)>,
@@ -353,12 +353,12 @@ impl<P> Toy<P> {
 }
 
 /// A Gamma prior of a precision.
-pub(super) fn learned(shape: f64, rate: f64) -> Precision {
+pub(crate) fn learned(shape: f64, rate: f64) -> Precision {
     Precision::Learned(GammaFactor { shape, rate })
 }
 
 /// Four rows of two groups with two labels, one design column without bias; the first label of the last row is unknown where asked.
-pub(super) fn four_rows<P>(missing: bool, part: impl FnOnce(Logit) -> P) -> Toy<P> {
+pub(crate) fn four_rows<P>(missing: bool, part: impl FnOnce(Logit) -> P) -> Toy<P> {
     let mut y = vec![1, 0, 1, 1, 0, 1, 0, 1];
     if missing {
         y[6] = -1;
@@ -384,7 +384,7 @@ pub(super) fn four_rows<P>(missing: bool, part: impl FnOnce(Logit) -> P) -> Toy<
 }
 
 /// Three rows, one label of the second unknown, and everything that can be learned learned.
-pub(super) fn three_rows<P>(part: impl FnOnce(Logit) -> P) -> Toy<P> {
+pub(crate) fn three_rows<P>(part: impl FnOnce(Logit) -> P) -> Toy<P> {
     Toy {
         x: vec![[0.2, 1.0], [-0.3, 0.8], [2.5, -1.0]],
         raw: Matrix::dense(3, 1, vec![0.5, -1.0, 1.4]),
@@ -406,7 +406,7 @@ pub(super) fn three_rows<P>(part: impl FnOnce(Logit) -> P) -> Toy<P> {
 }
 
 /// Twenty rows of three design columns and a bias, with four labels of which a fifth of the entries, or of the rows, is unknown.
-pub(super) fn twenty_rows<P>(by_row: bool, rng: &mut impl Rng, part: impl FnOnce(Logit) -> P) -> Toy<P> {
+pub(crate) fn twenty_rows<P>(by_row: bool, rng: &mut impl Rng, part: impl FnOnce(Logit) -> P) -> Toy<P> {
     let (rows, columns, labels) = (20, 3, 4);
     let mut uniform = || crate::run::open01(rng);
     let raw: Vec<f64> = (0..rows * columns).map(|_| 4.0 * uniform() - 2.0).collect();
@@ -441,7 +441,7 @@ pub(super) fn twenty_rows<P>(by_row: bool, rng: &mut impl Rng, part: impl FnOnce
 }
 
 /// Responsibilities drawn uniformly, somewhat sharpened.
-pub(super) fn random_shares(rows: usize, components: usize, rng: &mut impl Rng) -> Vec<f64> {
+pub(crate) fn random_shares(rows: usize, components: usize, rng: &mut impl Rng) -> Vec<f64> {
     let mut r: Vec<f64> = (0..rows * components).map(|_| crate::run::open01(rng).powi(-2)).collect();
     for r in r.chunks_mut(components) {
         let total: f64 = r.iter().sum();

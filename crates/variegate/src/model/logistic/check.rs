@@ -1,13 +1,13 @@
-//! The sampler as the checks see it: five points with one to three trials each, two columns and a bias where there is one.
+//! The sampler as the checks see it, and data for that of the ascent: five points with one to three trials each, two columns and a bias where there is one.
 //!
 //! A sweep draws every ω afresh given the weights, so the weights alone are what it conditions on. Several trials at a point give
 //! rows of weight 0 to 3, so that PG(b, c) is checked for each of these b.
 
-use super::Settings;
 use super::gibbs::{Gibbs, State};
+use super::{Inference, Settings};
 use crate::Result;
-use crate::check::generative::Trials;
-use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress};
+use crate::check::generative::{Trials, normal_features};
+use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Generative, Installed, Progress};
 use crate::data::{Dataset, Design, Matrix, Target};
 use crate::linalg::dot;
 use crate::run::{Block, Philox, Program};
@@ -16,8 +16,19 @@ use crate::special::{log1p_exp, sigmoid};
 const TRIALS: Trials<'static> = Trials(&[1, 2, 1, 3, 1]);
 const COLUMNS: usize = 2;
 
-/// Runs the three checks of the sampler that is set.
+/// Rows of the data that the ascent is checked on.
+const ASCENT_ROWS: usize = 30;
+
+/// Runs the three checks of the sampler that is set, or that of the ascent.
 pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    if settings.inference == Inference::Vb {
+        let design = Design::identity(COLUMNS, settings.fit_intercept);
+        let (program, model) = (settings.ascent(design.clone()), settings.program(design));
+        return crate::model::linear::check(&program, effort.calibration.data_sets / 10, seed, progress, |rng| {
+            let x = normal_features(ASCENT_ROWS, COLUMNS, rng);
+            model.data(&model.prior(rng)?, &x, rng)
+        });
+    }
     // a weak prior lets weights go far where the few rows can be separated, and it takes many sweeps to come back
     let calibration = CalibrationSettings { max_thin: effort.calibration.max_thin.max(200), ..effort.calibration.clone() };
     crate::check::check(&Subject::new(settings), &Effort { calibration, ..effort.clone() }, seed, progress)

@@ -1,36 +1,53 @@
-//! Bayesian logistic regression: two classes, a Gaussian prior on the weights, exact posterior draws by Polya-Gamma Gibbs.
+//! Bayesian logistic regression: two classes, a Gaussian prior on the weights, exact posterior draws by Polya-Gamma Gibbs or a normal posterior
+//! by variational Bayes.
 //!
 //! p(y = 1 | x) = σ(wᵀx̃) with x̃ the standardised row and a one for the bias; w_j ~ N(0, 1/`prior_precision`), the bias
-//! ~ N(0, 1/`bias_precision`). Settings are here, the sampler in `gibbs.rs`, predictions and summaries in `posterior.rs`.
+//! ~ N(0, 1/`bias_precision`). Settings are here, the sampler in `gibbs.rs`, predictions and summaries of its draws in `posterior.rs`. The
+//! variational fit is the ascent of `../linear/`, with the bound of Jaakkola and Jordan; `variational.rs` says what it found.
 
 mod check;
 mod gibbs;
 mod posterior;
 mod simulate;
+mod variational;
 
 pub use posterior::LogisticPosterior;
+pub use variational::VariationalPosterior;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, resolve};
+use super::linear::classifier::Loss;
+use super::linear::gamma_factor::Precision;
+use super::linear::{Ascent, Inputs, Named, Schema, design_of};
+use super::{Declared, Family, Fit, Meaningless, Model, SAMPLING, Setting, Simulation, Truth, as_map, in_use, refuse_meaningless, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::preview;
-use crate::data::{Design, Needs, Questions, Scaling, Survey, TargetKind};
-use crate::run::{Piece, Schedule, state};
-use crate::{Error, Result, settings};
+use crate::data::{Design, Needs, Questions, Survey, TargetKind};
+use crate::run::{Piece, Schedule, saved_global, state};
+use crate::{Error, Result, settings, words};
 use gibbs::Gibbs;
 
 const NAME: &str = "logistic";
 const SCHEMA: state::Kind = state::Kind::new("logistic schema", &["0.1"]);
-/// A sweep keeps a few D×D matrices a thread; beyond this it would take gigabytes.
-const MOST_COLUMNS: usize = 5000;
+
+words! {
+    /// How the posterior is found.
+    pub enum Inference {
+        /// Draws from the exact posterior.
+        Gibbs = "gibbs",
+        /// Variational ascent.
+        Vb = "vb",
+    }
+}
 
 settings! {
     /// Settings of a fit.
     pub struct Settings {
+        /// How the posterior is found: exact draws (gibbs), or a normal distribution by variational Bayes (vb).
+        inference: Inference = Inference::Gibbs, in word(Inference::WORDS), read by Check;
         /// Prior precision of each weight, on the scale of the standardised columns.
         prior_precision: f64 = 1.0, in positive(), read by Simulate, Check;
         /// Prior precision of the bias; nothing gives it that of the weights.
@@ -39,15 +56,29 @@ settings! {
         fit_intercept: bool = true, in switch(), read by Simulate, Check;
         /// Whether columns are centred and scaled to unit variance first.
         standardize: bool = true, in switch();
+        /// The variational fit ends when two sweeps in a row raise the bound by a smaller share of itself.
+        tol: f64 = 1e-8, in positive();
+        /// Most sweeps of the variational fit.
+        max_iter: u64 = 1000, in whole(1, 100_000_000);
         sampling { n_chains: 4, n_warmup: 500, n_draws: 1000, thin: 1 }
     }
 }
 
 impl Settings {
-    /// The model with these settings, if they are valid.
+    /// The model with these settings, if they are valid and go together.
     pub fn validate(self) -> Result<LogisticModel> {
         self.check_ranges()?;
+        refuse_meaningless(&self, &self.meaningless())?;
         Ok(LogisticModel { settings: self })
+    }
+
+    /// Which settings others make meaningless.
+    fn meaningless(&self) -> [Meaningless; 2] {
+        let gibbs = self.inference == Inference::Gibbs;
+        [
+            (gibbs, &["tol", "max_iter"], "left out where `inference` is `gibbs`"),
+            (!gibbs, SAMPLING, "left out unless `inference` is `gibbs`"),
+        ]
     }
 
     /// The sampler over a design.
@@ -58,6 +89,22 @@ impl Settings {
         }
         Gibbs { design, precision }
     }
+
+    /// The variational ascent over a design.
+    fn ascent(&self, design: Design) -> Ascent<Vb> {
+        let inputs = Inputs { design, classes: 2, class_weight: Vec::new() };
+        let bias = self.bias_precision.unwrap_or(self.prior_precision);
+        let classifier = inputs.classifier(Loss::Logistic, Precision::Fixed(self.prior_precision), bias);
+        Ascent { inputs, classifier, tol: self.tol, max_sweeps: self.max_iter, of: PhantomData }
+    }
+}
+
+/// The ascent as checkpoints know it.
+#[derive(Debug, Clone)]
+struct Vb;
+
+impl Named for Vb {
+    const NAME: &'static str = "logistic/vb";
 }
 
 /// The family `logistic`.
@@ -69,12 +116,14 @@ impl Family for Logistic {
     }
 
     fn title(&self) -> &'static str {
-        "Bayesian logistic regression by Polya-Gamma Gibbs sampling"
+        "Bayesian logistic regression by Polya-Gamma Gibbs sampling or variational Bayes"
     }
 
     fn about(&self) -> &'static str {
         "Two classes, one linear boundary, honest uncertainty. Draws come from the exact posterior; probabilities are averaged \
-         over them. Weights of rows must be whole numbers (a row of weight 2 counts twice)."
+         over them. Weights of rows must be whole numbers (a row of weight 2 counts twice). Inference `vb` finds a normal posterior and a \
+         lower bound on the log evidence instead, much sooner and with variances that are somewhat too small; rows may then have any \
+         weight that is not negative. For more than two classes fit `softmax`, which compares them all at once."
     }
 
     fn settings(&self) -> Vec<Setting> {
@@ -90,6 +139,9 @@ impl Family for Logistic {
     }
 
     fn load(&self, saved: &[u8]) -> Result<Box<dyn Posterior>> {
+        if state::kind(saved)? == variational::SAVED.name {
+            return Ok(Box::new(VariationalPosterior::load(saved)?));
+        }
         Ok(Box::new(LogisticPosterior::load(saved)?))
     }
 }
@@ -100,14 +152,6 @@ pub struct LogisticModel {
     settings: Settings,
 }
 
-/// What results depend on beside draws.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Schema {
-    columns: Vec<String>,
-    classes: Vec<String>,
-    design: Design,
-}
-
 impl Model for LogisticModel {
     fn family(&self) -> &'static dyn Family {
         &Logistic
@@ -115,6 +159,10 @@ impl Model for LogisticModel {
 
     fn settings(&self) -> Map<String, Value> {
         as_map(&self.settings)
+    }
+
+    fn settings_in_use(&self) -> Map<String, Value> {
+        in_use(&self.settings, &self.settings.meaningless())
     }
 
     fn questions(&self) -> Questions {
@@ -130,21 +178,11 @@ impl Model for LogisticModel {
                 preview(classes)
             )));
         }
-        survey.check_whole_weights("logistic", "fit `softmax` for other weights")?;
         let s = &self.settings;
-        let scaling = Scaling {
-            center: s.standardize && s.fit_intercept,
-            scale: s.standardize,
-            intercept: s.fit_intercept,
-            drop_constant: s.fit_intercept,
-        };
-        let (design, dropped) = survey.design(scaling)?;
-        if design.dim() > MOST_COLUMNS {
-            return Err(Error::Unfit(format!(
-                "logistic holds a {0} by {0} matrix for each thread and takes at most {MOST_COLUMNS} columns: select columns first",
-                design.dim()
-            )));
+        if s.inference == Inference::Gibbs {
+            survey.check_whole_weights("logistic", "set `inference` to vb, or fit `softmax`, for other weights")?;
         }
+        let (design, dropped) = design_of(survey, NAME, s.standardize, s.fit_intercept, 1)?;
         let warnings = survey.column_warnings(&dropped, s.standardize);
         let schema = Schema { columns: survey.header().columns.clone(), classes: classes.to_vec(), design };
         self.bind(schema, warnings)
@@ -171,12 +209,31 @@ impl Model for LogisticModel {
 
 impl LogisticModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        match self.settings.inference {
+            Inference::Gibbs => self.bind_gibbs(schema, warnings),
+            Inference::Vb => self.bind_vb(schema, warnings),
+        }
+    }
+
+    fn bind_gibbs(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = &self.settings;
         let program = s.program(schema.design.clone());
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
         let sealed = state::seal(SCHEMA, &schema)?;
         let read = move |chains: &[Piece]| Ok(Box::new(LogisticPosterior::new(&schema, chains)?) as Box<dyn Posterior>);
         Ok(Fit::new(Arc::new(program), s.n_chains, schedule, sealed, warnings, read))
+    }
+
+    fn bind_vb(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let program = self.settings.ascent(schema.design.clone());
+        let schedule = Schedule::Ascend { max_sweeps: self.settings.max_iter };
+        let (sealed, classifier) = (state::seal(SCHEMA, &schema)?, program.classifier.clone());
+        let read = move |chains: &[Piece]| {
+            let Some(piece) = chains.first() else { return Err(Error::Unfit("the run has not begun: resume it".into())) };
+            let found = saved_global::<Ascent<Vb>>(&piece.checkpoint)?;
+            Ok(Box::new(VariationalPosterior::new(&schema, &classifier, found)?) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(Arc::new(program), 1, schedule, sealed, warnings, read))
     }
 }
 

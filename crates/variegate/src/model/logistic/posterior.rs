@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::{NAME, Schema};
+use super::NAME;
 use crate::Result;
 use crate::answer::{
     Answers, ClassDraws, ClassProbabilities, Dim, DrawScores, DrawTable, Fact, KeptDraws, NamedArray, Origin, Posterior, Predict,
@@ -11,7 +11,8 @@ use crate::answer::{
     ln_likelihoods,
 };
 use crate::data::{Dataset, Design};
-use crate::linalg::{dot, wide};
+use crate::linalg::wide;
+use crate::model::linear::{Schema, natural};
 use crate::run::{Piece, state};
 use crate::special::branchless::exp;
 use crate::special::ln_sigmoid;
@@ -48,17 +49,7 @@ impl LogisticPosterior {
 
     /// Every draw in the units of the user's columns: coefficients, then the intercept (0 without one).
     fn natural(&self) -> Vec<f64> {
-        let d = &self.schema.design;
-        let k = d.kept.len();
-        let mut out = Vec::with_capacity(self.draws() * (k + 1));
-        for w in self.weights.chunks_exact(d.dim()) {
-            let from = out.len();
-            out.extend(w[..k].iter().zip(&d.scale).map(|(w, s)| w / s));
-            let bias = if d.intercept { w[k] } else { 0.0 };
-            let shift = dot(&out[from..], &d.mean);
-            out.push(bias - shift);
-        }
-        out
+        natural(&self.schema.design, &self.weights)
     }
 }
 

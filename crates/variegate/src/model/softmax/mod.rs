@@ -54,13 +54,14 @@ mod tree;
 mod vb;
 mod walk;
 
+pub use super::ClassWeight;
 pub use bound::Bound;
 pub use covariance::Covariance;
 pub use criterion::Criterion;
 pub use gibbs::posterior::DrawsPosterior;
 pub use posterior::SoftmaxPosterior;
 pub use precision::Precision;
-pub use settings::{ClassWeight, CovarianceChoice, Inference, Preset, Settings, Task};
+pub use settings::{CovarianceChoice, Inference, Preset, Settings, Task};
 pub use structure::GatesValue;
 pub use tree::Coding;
 

@@ -13,7 +13,7 @@ use super::precision::Precision;
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
 use super::tree::{Coding, Emission, Structure};
 use crate::data::{Design, InputMap};
-use crate::model::{Declared, Meaningless, SAMPLING, refuse_meaningless};
+use crate::model::{ClassWeight, Declared, Meaningless, SAMPLING, refuse_meaningless};
 use crate::{Error, Result, settings, words};
 
 words! {
@@ -45,16 +45,6 @@ words! {
         Best = "best",
         /// Those of the publication the models are from.
         Paper = "paper",
-    }
-}
-
-words! {
-    /// Weights of classes.
-    pub enum ClassWeight {
-        /// Every row counts as it is.
-        None = "none",
-        /// Classes count the same in all.
-        Balanced = "balanced",
     }
 }
 

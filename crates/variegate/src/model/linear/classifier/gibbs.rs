@@ -13,6 +13,7 @@ use crate::data::Panel;
 use crate::data::design::packed_len;
 use crate::dist::{Gamma, PolyaGamma};
 use crate::run::{Stream, open01};
+use crate::special::ln_sigmoid;
 use crate::{Error, Result};
 
 /// Largest 1/λ.
@@ -31,7 +32,8 @@ pub(crate) fn draw_scale<R: Rng + ?Sized>(r: f64, rng: &mut R) -> f64 {
 
 impl Classifier {
     /// Draws the scales of rows given the weights w (C×dim) and adds what they say; row i of the panel draws from item `first` + i of the
-    /// stream. `weights` are those of rows, or empty for 1; the logistic likelihood takes whole numbers only.
+    /// stream. `weights` are those of rows, or empty for 1; the logistic likelihood takes whole numbers only. The offset of the sums is the log
+    /// (pseudo-)likelihood of w.
     pub(crate) fn add_draws(
         &self,
         w: &[f64],
@@ -66,11 +68,12 @@ impl Classifier {
             match self.loss {
                 Loss::Logistic => {
                     let omega = PolyaGamma::new(c as u32, means[at]).map_or(0.0, |pg| pg.sample(&mut rng));
-                    Tangent { curvature: omega, response: c * (y - 0.5), offset: 0.0 }
+                    Tangent { curvature: omega, response: c * (y - 0.5), offset: c * ln_sigmoid(s * means[at]) }
                 }
                 Loss::Hinge | Loss::HingePoint => {
-                    let inverse = (1.0 / draw_scale(c * (1.0 - s * means[at]), &mut rng)).min(STEEPEST);
-                    Tangent { curvature: c * c * inverse, response: s * c * (1.0 + c * inverse), offset: 0.0 }
+                    let r = c * (1.0 - s * means[at]);
+                    let inverse = (1.0 / draw_scale(r, &mut rng)).min(STEEPEST);
+                    Tangent { curvature: c * c * inverse, response: s * c * (1.0 + c * inverse), offset: -2.0 * r.max(0.0) }
                 }
             }
         };

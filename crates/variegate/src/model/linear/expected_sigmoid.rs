@@ -1,8 +1,8 @@
-//! The mean of σ(f) for normal f.
+//! Moments of σ(f) for normal f.
 //!
 //! Up to a standard deviation of 2.5 a Gauss-Hermite rule of 20 points (error below 5e-5; it grows quickly beyond). Wider normals see
 //! σ as a staircase: σ is nearly a mixture of normal distribution functions' steps, Σ_j u_j 1[f > l_j] with steps 1.5 apart and
-//! u_j ∝ σ'(l_j), whose mean is Σ_j u_j Φ((F − l_j)/sd) (error below 3e-5).
+//! u_j ∝ σ'(l_j), whose mean is Σ_j u_j Φ((F − l_j)/sd) (error below 3e-5). So is σ², with u_j ∝ 2σ(l_j)σ'(l_j).
 
 use std::sync::LazyLock;
 
@@ -22,6 +22,24 @@ static STEPS: LazyLock<[(f64, f64); POINTS]> = LazyLock::new(|| {
     let total: f64 = steps.iter().map(|&l| sigmoid(l) * sigmoid(-l)).sum();
     steps.map(|l| (l, sigmoid(l) * sigmoid(-l) / total))
 });
+
+/// Heights of the same steps for σ².
+static SQUARE_STEPS: LazyLock<[(f64, f64); POINTS]> = LazyLock::new(|| {
+    let total: f64 = STEPS.iter().map(|(l, u)| u * sigmoid(*l)).sum();
+    STEPS.map(|(l, u)| (l, u * sigmoid(l) / total))
+});
+
+/// The standard deviation of σ(f) for f ~ N(mean, variance).
+pub(crate) fn sigmoid_deviation(mean: f64, variance: f64) -> f64 {
+    let (sd, first) = (variance.max(0.0).sqrt(), expected_sigmoid(mean, variance));
+    let square = |f: f64| sigmoid(f) * sigmoid(f);
+    let second: f64 = if sd <= WIDEST {
+        HERMITE.iter().map(|&(x, w)| w * (square(mean - sd * x) + square(mean + sd * x))).sum()
+    } else {
+        SQUARE_STEPS.iter().map(|&(l, u)| u * norm_cdf((mean - l) / sd)).sum()
+    };
+    (second - first * first).max(0.0).sqrt()
+}
 
 /// E σ(f) for f ~ N(mean, variance).
 pub(crate) fn expected_sigmoid(mean: f64, variance: f64) -> f64 {
@@ -104,6 +122,22 @@ mod tests {
         let wide = worst(&[2.500001, 3.0, 4.0, 7.0, 10.0, 40.0]);
         assert!(narrow < 5e-5 && narrow > 5e-6, "{narrow}");
         assert!(wide < 3e-5 && wide > 1e-7, "{wide}");
+    }
+
+    /// Variances to 4e-4: what the steps of σ² miss is more than those of σ do.
+    #[test]
+    fn deviations_are_integrals() {
+        for sd in [0.1f64, 0.7, 2.4, 2.6, 5.0, 20.0] {
+            for i in -20..=20 {
+                let mean = 0.5 * i as f64;
+                let square = |z: f64| sigmoid(mean + sd * z).powi(2) * (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt();
+                let second: f64 = (-24..24).map(|i| integrate(&square, 0.5 * i as f64, 0.5 * (i + 1) as f64)).sum();
+                let want = (second - exact(mean, sd).powi(2)).sqrt();
+                let found = sigmoid_deviation(mean, sd * sd);
+                assert!((found * found - want * want).abs() < 4e-4, "{mean} {sd}: {found} {want}");
+            }
+        }
+        assert!(sigmoid_deviation(1.0, 0.0) < 1e-7);
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Logit {
 }
 
 /// Packed out (C × dim(dim+1)/2) += Σ_i c_ic x̃x̃ᵀ for weights c (rows×C) ≥ 0.
-pub(in super::super) fn grams_add(panel: &mut Panel<'_>, c: &[f64], labels: usize, out: &mut [f64]) {
+pub(crate) fn grams_add(panel: &mut Panel<'_>, c: &[f64], labels: usize, out: &mut [f64]) {
     if panel.dense().is_some() {
         panel.weighted_grams_add(c, labels, out);
         return;

@@ -14,13 +14,13 @@
 
 mod history;
 mod rows;
-pub(super) mod rowwise;
-pub(super) mod shared;
+pub(crate) mod rowwise;
+pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use rows::Scratch;
-pub(super) use rows::grams_add;
+pub(crate) use rows::grams_add;
 pub(crate) use rowwise::Rowwise;
 pub(crate) use shared::SharedBohning;
 
@@ -29,7 +29,6 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
 use super::gamma_factor::{GammaFactor, Precision};
-use super::label_part::scale_labels;
 use super::normal_factor::{NormalFactor, diagonal, factor_of, form, trace_product};
 use crate::data::design::packed_len;
 use crate::linalg::{NotPositiveDefinite, dot};
@@ -187,8 +186,16 @@ impl Stats {
     }
 }
 
+/// Multiplies what belongs to each label, in a table that has one label after the other.
+pub(crate) fn scale_labels(table: &mut [f64], times: &[f64]) {
+    let width = table.len() / times.len().max(1);
+    for (of_label, times) in table.chunks_exact_mut(width.max(1)).zip(times) {
+        of_label.iter_mut().for_each(|v| *v *= times);
+    }
+}
+
 /// A table of (label, component, width) with components in another order.
-pub(super) fn permuted(table: &[f64], order: &[usize], components: usize, width: usize) -> Vec<f64> {
+pub(crate) fn permuted(table: &[f64], order: &[usize], components: usize, width: usize) -> Vec<f64> {
     let of_label = |label: &[f64]| order.iter().flat_map(|&k| label[k * width..(k + 1) * width].to_vec()).collect::<Vec<_>>();
     table.chunks_exact((components * width).max(1)).flat_map(of_label).collect()
 }
@@ -406,7 +413,7 @@ impl Logit {
 }
 
 /// The error of a label whose precision has no Cholesky factor.
-pub(super) fn not_definite(label: usize, e: &NotPositiveDefinite) -> Error {
+pub(crate) fn not_definite(label: usize, e: &NotPositiveDefinite) -> Error {
     let detail = format!("label {label}: {e}; standardise the columns, or raise the prior precision");
     Error::Numerical { what: "the posterior of a label's weights", sweep: 0, detail }
 }

@@ -40,7 +40,7 @@ const SMALL: f64 = 1e-3;
 
 /// λ(ξ) = tanh(ξ/2)/(2ξ) for ξ ≥ 0, given e^−ξ.
 #[inline(always)]
-pub(super) fn curvature_given(xi: f64, e: f64) -> f64 {
+pub(crate) fn curvature_given(xi: f64, e: f64) -> f64 {
     let square = xi * xi;
     let series = 0.25 - square * (1.0 / 48.0) + square * square * (1.0 / 480.0);
     let ratio = (1.0 - e) / ((1.0 + e) * 2.0 * xi);
@@ -65,7 +65,7 @@ pub(crate) fn ln_2cosh_half(second: f64) -> f64 {
 
 /// ln 2cosh(ξ/2) for ξ ≥ 0, given e^−ξ.
 #[inline(always)]
-pub(super) fn ln_2cosh_half_given(xi: f64, e: f64) -> f64 {
+pub(crate) fn ln_2cosh_half_given(xi: f64, e: f64) -> f64 {
     0.5 * xi + ln_1p(e)
 }
 

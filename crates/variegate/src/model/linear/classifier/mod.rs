@@ -23,7 +23,7 @@ use super::expected_sigmoid::expected_sigmoid;
 use super::logit::{Factors, Logit, Scratch as WeightScratch, Stats, View, grams_add};
 use crate::Result;
 use crate::data::Panel;
-use crate::special::sigmoid;
+use crate::special::{ln_sigmoid, sigmoid};
 
 /// Largest 1/√χ: rows on the margin of a point estimate have χ = 0.
 const STEEPEST: f64 = 1e10;
@@ -64,15 +64,18 @@ pub(crate) struct Scratch {
     responses: Vec<f64>,
 }
 
-/// Weights n/(2n₀) and n/(2n₁) that make the classes of a label count the same, given the rows of either class; 1 where a class has none.
-pub(crate) fn balanced(counts: [f64; 2]) -> [f64; 2] {
-    let all = counts[0] + counts[1];
-    counts.map(|n| if n > 0.0 { all / (2.0 * n) } else { 1.0 })
-}
-
 /// The probability of a label that goes with the pseudo-likelihood at f: its share e^{−2max(0,1−f)} of the two classes'.
 pub(crate) fn hinge_probability(f: f64) -> f64 {
-    sigmoid(2.0 * (1.0 + f).max(0.0) - 2.0 * (1.0 - f).max(0.0))
+    sigmoid(hinge_log_odds(f))
+}
+
+/// The logarithm of [`hinge_probability`].
+pub(crate) fn ln_hinge_probability(f: f64) -> f64 {
+    ln_sigmoid(hinge_log_odds(f))
+}
+
+fn hinge_log_odds(f: f64) -> f64 {
+    2.0 * (1.0 + f).max(0.0) - 2.0 * (1.0 - f).max(0.0)
 }
 
 /// The hinge's bound at its best point, given E f and Var f.
@@ -124,17 +127,45 @@ impl Classifier {
                 if y[at] < 0 {
                     continue;
                 }
-                let (label, f, s2) = (f64::from(y[at]), means[at], spreads[at]);
                 let weight = self.weight(weights, i, c, y[at]);
-                let s = 2.0 * label - 1.0;
-                *o += match (self.loss, self.prior.bound) {
-                    (Loss::Logistic, Bound::JaakkolaJordan) => weight * ((label - 0.5) * f - ln_2cosh_half(f * f + s2)),
-                    (Loss::Logistic, Bound::Bohning) => weight * bohning_value(label, f, s2),
-                    (Loss::Hinge, _) => -weight * (1.0 - s * f) - weight * ((1.0 - s * f).powi(2) + s2).sqrt(),
-                    (Loss::HingePoint, _) => -2.0 * weight * (1.0 - s * f).max(0.0),
-                };
+                *o += self.term(f64::from(y[at]), weight, means[at], spreads[at]);
             }
         }
+    }
+
+    /// A label's term of a row, bounded at its best point.
+    #[inline(always)]
+    fn term(&self, y: f64, weight: f64, f: f64, s2: f64) -> f64 {
+        let s = 2.0 * y - 1.0;
+        match (self.loss, self.prior.bound) {
+            (Loss::Logistic, Bound::JaakkolaJordan) => weight * ((y - 0.5) * f - ln_2cosh_half(f * f + s2)),
+            (Loss::Logistic, Bound::Bohning) => weight * bohning_value(y, f, s2),
+            (Loss::Hinge, _) => -weight * (1.0 - s * f) - weight * ((1.0 - s * f).powi(2) + s2.max(0.0)).sqrt(),
+            (Loss::HingePoint, _) => -2.0 * weight * (1.0 - s * f).max(0.0),
+        }
+    }
+
+    /// Adds what rows say, as [`Classifier::add`] does, and gives the sum of [`Classifier::terms`] over all of them.
+    pub(crate) fn visit(
+        &self,
+        view: &View,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        weights: &[f64],
+        stats: &mut Stats,
+        scratch: &mut Scratch,
+    ) -> f64 {
+        self.prior.moments(view, panel, &mut scratch.weights);
+        let Scratch { weights: found, curvatures, responses, .. } = scratch;
+        let (means, spreads) = found.found();
+        let mut sum = 0.0;
+        let tangent = |at: usize, c: f64| {
+            let y = f64::from(y[at]);
+            sum += self.term(y, c, means[at], spreads[at]);
+            self.tangent(y, c, means[at], spreads[at])
+        };
+        self.add_tangents(panel, y, weights, stats, (curvatures, responses), tangent);
+        sum
     }
 
     /// Adds what rows say, with the bounds tangent where this view puts them. `weights` are those of rows, or empty for 1.
@@ -208,17 +239,17 @@ impl Classifier {
         self.prior.value(q, stats)
     }
 
+    /// Mean and variance of x̃ᵀw of new rows (rows×C each).
+    pub(crate) fn scores<'a>(&self, view: &View, panel: &mut Panel<'_>, scratch: &'a mut Scratch) -> (&'a [f64], &'a [f64]) {
+        self.prior.moments(view, panel, &mut scratch.weights);
+        scratch.weights.found()
+    }
+
     /// Probabilities of the labels of new rows, out (rows×C): means of the sigmoid, or the hinge's share at the mean weights.
     pub(crate) fn probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
-        self.prior.moments(view, panel, &mut scratch.weights);
-        let (means, spreads) = scratch.weights.found();
+        let (means, spreads) = self.scores(view, panel, scratch);
         for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
             *o = if self.loss == Loss::Logistic { expected_sigmoid(f, s2) } else { hinge_probability(f) };
         }
-    }
-
-    /// m_wᵀx̃ of new rows, out (rows×C): scores that rank labels.
-    pub(crate) fn margins(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64]) {
-        panel.mul_t(&view.weights, self.prior.labels, out);
     }
 }

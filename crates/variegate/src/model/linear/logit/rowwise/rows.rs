@@ -4,7 +4,7 @@ use super::super::super::expected_sigmoid::expected_sigmoid;
 use super::{Chunk, LANES, Lanes, Rowwise, Stats, View};
 use crate::data::Panel;
 use crate::linalg::wide;
-use crate::model::labels::bound::{curvature_given, ln_2cosh_half_given};
+use crate::model::linear::bound::{curvature_given, ln_2cosh_half_given};
 use crate::special::branchless::exp;
 
 /// A component that is e⁻⁴⁰ times as likely as the best has no share that f64 could see beside it.

@@ -2,13 +2,13 @@
 
 use super::super::bound::Bound;
 use super::super::gamma_factor::Precision;
-use super::super::testing::{Toy, WithBasis, four_rows, random_shares, three_rows, twenty_rows};
 use super::shared::Basis;
 use super::*;
 use crate::data::design::PanelScratch;
 use crate::data::{Design, Matrix};
 use crate::dist::testing::rng;
 use crate::infer::finite_difference::gradient;
+use crate::model::labels::testing::{Toy, WithBasis, four_rows, random_shares, three_rows, twenty_rows};
 use crate::special::{ln_sigmoid, log1p_exp, sigmoid};
 
 /// The shared form of a toy whose rows have all labels or none.

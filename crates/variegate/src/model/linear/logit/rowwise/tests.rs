@@ -2,7 +2,7 @@
 
 use super::super::super::bound::Bound;
 use super::super::super::gamma_factor::Precision;
-use super::super::super::testing::{Toy, random_shares, three_rows, twenty_rows};
+use crate::model::labels::testing::{Toy, random_shares, three_rows, twenty_rows};
 use super::super::{Form, Logit};
 use super::*;
 use crate::data::design::PanelScratch;

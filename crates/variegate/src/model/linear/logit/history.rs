@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use crate::data::design::PanelScratch;
     use crate::data::{Design, Matrix};
-    use crate::model::labels::bound::Bound;
-    use crate::model::labels::gamma_factor::Precision;
+    use crate::model::linear::bound::Bound;
+    use crate::model::linear::gamma_factor::Precision;
 
     /// A label that no earlier row had, without columns: its posterior is the one that those rows give, each at its own point.
     #[test]
