@@ -11,33 +11,33 @@
 //! | `sticks.rs` | weights of components |
 //! | `label_part.rs`, `logit/`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
 //! | `bound.rs`, `gamma_factor.rs`, `normal_factor.rs`, `expected_sigmoid.rs` | pieces of the variational posterior |
-//! | `gibbs/` | exact draws, which tests hold the ascent against; fits do not offer them yet |
+//! | `gibbs/`, `classifier/gibbs.rs` | exact draws |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
-//! | `stage.rs`, `posterior.rs`, `report.rs` | what a fit says of new rows and of itself |
+//! | `stage.rs`, `report.rs` | what a variational posterior says of new rows and of itself |
+//! | `sampled/` | the same of draws, and which of their components are the same |
+//! | `posterior.rs`, `saved.rs` | a fit, whichever of the two it has, and how it is saved |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
 mod and;
 mod bound;
 mod check;
-#[cfg_attr(not(test), allow(dead_code))] // draws and point estimates of classifiers are not offered yet
 mod classifier;
 mod cut;
 mod expected_sigmoid;
 mod gamma_factor;
 mod generate;
-#[cfg(test)] // the exact sampler, a referee so far
 mod gibbs;
 mod inputs;
-#[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod kernel;
 mod label_part;
 mod logit;
 mod mixture;
 mod normal_factor;
-#[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod patterns;
 mod posterior;
 mod report;
+mod sampled;
+mod saved;
 mod schema;
 mod settings;
 mod simulate;
@@ -54,7 +54,9 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
+pub use settings::{
+    BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings,
+};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -64,12 +66,13 @@ use crate::Result;
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
-use crate::run::{Piece, Schedule, saved_global, state as saved};
+use crate::run::{Piece, Schedule, saved_global, state};
+use gibbs::Gibbs;
 use schema::Schema;
 use vb::Vb;
 
 const NAME: &str = "labels";
-const SCHEMA: saved::Kind = saved::Kind::new("labels schema", &["0.1"]);
+const SCHEMA: state::Kind = state::Kind::new("labels schema", &["0.1"]);
 
 /// The family `labels`.
 pub struct Labels;
@@ -121,6 +124,7 @@ impl LabelsModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         match self.settings.inference {
             InferenceKind::Vb => self.bind_vb(schema, warnings),
+            InferenceKind::Gibbs => self.bind_gibbs(schema, warnings),
         }
     }
 
@@ -128,13 +132,22 @@ impl LabelsModel {
         let s = self.settings.clone();
         let mixture = schema.mixture(&s)?;
         let program = Vb { mixture, components: s.components as usize, tol: s.tol, max_sweeps: s.max_iter };
-        let (starts, sealed) = (s.n_init, saved::seal(SCHEMA, &schema)?);
+        let (starts, sealed) = (s.n_init, state::seal(SCHEMA, &schema)?);
         let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
         let read = move |chains: &[Piece]| {
             let states = chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect::<Result<Vec<_>>>()?;
             Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
         };
         Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
+    }
+
+    fn bind_gibbs(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let s = self.settings.clone();
+        let program = Gibbs::of(schema.mixture(&s)?, s.components as usize);
+        let (chains, sealed) = (s.n_chains, state::seal(SCHEMA, &schema)?);
+        let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
+        let read = move |chains: &[Piece]| Ok(Box::new(LabelsPosterior::drawn(&schema, &s, chains)?) as Box<dyn Posterior>);
+        Ok(Fit::new(Arc::new(program), chains, schedule, sealed, warnings, read))
     }
 }
 
@@ -161,7 +174,7 @@ impl Model for LabelsModel {
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
-        self.bind(saved::unseal(SCHEMA, schema)?, Vec::new())
+        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -173,6 +186,9 @@ impl Model for LabelsModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
-        check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
+        match self.settings.inference {
+            InferenceKind::Vb => check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress),
+            InferenceKind::Gibbs => gibbs::check::check(&gibbs::check::Subject::of(&self.settings)?, effort, seed, progress),
+        }
     }
 }

@@ -13,8 +13,9 @@ use super::label_part::LabelPart;
 use super::logit::{Form, Logit, SharedBohning};
 use super::mixture::Mixture;
 use super::patterns::Patterns;
-use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, KernelKind, PatternKind, RowScaling, Settings};
+use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
 use super::sticks::Concentration;
+use crate::data::design::packed_len;
 use crate::data::survey::preview;
 use crate::data::{Design, LabelCounts, Scaling, Survey};
 use crate::{Error, Result};
@@ -23,6 +24,8 @@ use crate::{Error, Result};
 const MOST_DENSE: usize = 5_000;
 /// Work of a sweep, cubes of coefficients of all labels, beyond which the tight bound takes seconds for each.
 const MOST_WORK: f64 = 2e10;
+/// Most memory of the matrices of a sampler, in every thread.
+const MOST_BYTES: f64 = 2e9;
 /// Standard deviations of columns that differ by more than this should be brought nearer.
 const MOST_APART: f64 = 1e4;
 
@@ -71,7 +74,10 @@ impl Schema {
             rows: survey.rows(),
             means: survey.columns().iter().map(|c| c.mean()).collect(),
             kernel,
-            bound: bound_of(s, inputs.classifier.dim(), survey)?,
+            bound: match s.inference {
+                InferenceKind::Vb => bound_of(s, inputs.classifier.dim(), survey)?,
+                InferenceKind::Gibbs => sampler_fits(inputs.classifier.dim(), header.labels().len())?,
+            },
             inputs,
         };
         schema.mixture(s)?;
@@ -262,6 +268,19 @@ fn inputs_of(survey: &Survey, s: &Settings, kernel: KernelKind) -> (Inputs, Vec<
     let standardised = Scaling { center: true, scale: true, intercept: false, drop_constant: false };
     let kernel = gaussian.then(|| Design::of_columns(survey.columns(), standardised).0);
     (Inputs { kernel, classifier, unit_rows }, warnings)
+}
+
+/// Refuses what a sampler cannot hold; its label part has no bound, and takes any.
+fn sampler_fits(dim: usize, labels: usize) -> Result<Bound> {
+    let bytes = 8.0 * (labels * packed_len(dim)) as f64;
+    if bytes <= MOST_BYTES {
+        return Ok(Bound::JaakkolaJordan);
+    }
+    Err(Error::Unfit(format!(
+        "`inference` gibbs holds a matrix for each of {labels} labels with {dim} columns, {:.1} GB for every thread: select columns first, \
+         or set it to vb",
+        bytes / 1e9
+    )))
 }
 
 /// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.

@@ -2,7 +2,7 @@
 
 use super::LabelsModel;
 use super::logit::Form;
-use crate::model::{Declared, Meaningless, refuse_meaningless};
+use crate::model::{Declared, Meaningless, SAMPLING, refuse_meaningless};
 use crate::{Error, Result, settings, words};
 
 words! {
@@ -22,6 +22,8 @@ words! {
     pub enum InferenceKind {
         /// Variational Bayes; every sweep visits all rows.
         Vb = "vb",
+        /// Exact draws, by a slice for each row.
+        Gibbs = "gibbs",
     }
 }
 
@@ -126,7 +128,7 @@ settings! {
     pub struct Settings {
         /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
         coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
-        /// How the posterior is found: variational Bayes (vb).
+        /// How the posterior is found: variational Bayes (vb) or exact draws (gibbs).
         inference: InferenceKind = InferenceKind::Vb, in word(InferenceKind::WORDS), read by Check;
         /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
@@ -184,6 +186,7 @@ settings! {
         tol: f64 = 1e-6, in positive();
         /// Most sweeps of an ascent.
         max_iter: u64 = 500, in whole(1, 100_000_000);
+        sampling { n_chains: 4, n_warmup: 500, n_draws: 250, thin: 4 }
     }
 }
 
@@ -200,11 +203,12 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 8] {
+    pub(super) fn meaningless(&self) -> Vec<Meaningless> {
         use KernelKind as K;
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
         let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
-        [
+        let samples = self.inference == InferenceKind::Gibbs;
+        vec![
             (
                 !cut,
                 &["label_patterns", "classifier", "combine", "label_strength", "label_count"],
@@ -221,6 +225,8 @@ impl Settings {
                 "left out: it is for `features` gaussian-diag alone",
             ),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
+            (samples, &["bound", "covariance", "label_memory", "n_init", "tol", "max_iter"], "left out: `inference` gibbs raises no bound"),
+            (!samples, SAMPLING, "left out: it is for `inference` gibbs alone"),
         ]
     }
 }

@@ -64,12 +64,6 @@ pub(crate) struct Scratch {
     responses: Vec<f64>,
 }
 
-/// Weights n/(2n₀) and n/(2n₁) that make the classes of a label count the same, given the rows of either class; 1 where a class has none.
-pub(crate) fn balanced(counts: [f64; 2]) -> [f64; 2] {
-    let all = counts[0] + counts[1];
-    counts.map(|n| if n > 0.0 { all / (2.0 * n) } else { 1.0 })
-}
-
 /// The probability of a label that goes with the pseudo-likelihood at f: its share e^{−2max(0,1−f)} of the two classes'.
 pub(crate) fn hinge_probability(f: f64) -> f64 {
     sigmoid(2.0 * (1.0 + f).max(0.0) - 2.0 * (1.0 - f).max(0.0))
@@ -215,10 +209,5 @@ impl Classifier {
         for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
             *o = if self.loss == Loss::Logistic { expected_sigmoid(f, s2) } else { hinge_probability(f) };
         }
-    }
-
-    /// m_wᵀx̃ of new rows, out (rows×C): scores that rank labels.
-    pub(crate) fn margins(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64]) {
-        panel.mul_t(&view.weights, self.prior.labels, out);
     }
 }
