@@ -63,13 +63,18 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     concentration_ : float
         Posterior mean of the concentration of the weights of groups.
     component_names_ : list of str
-        Names of the groups as `transform` gives them; the last, "unknown", is none of the others.
+        Names of the groups as `transform` gives them; the last, "unknown", is none of the others. Draws
+        (`inference="gibbs"`) have "others" before it: groups that are not those of the reference draw.
     bound_ : float
-        The lower bound on the log evidence that was reached.
+        The lower bound on the log evidence that was reached ("vb").
     elbo_trace_ : ndarray of shape (n_iter_,)
-        The bound after every sweep of the start that reached it.
+        The bound after every sweep of the start that reached it ("vb").
+    posterior_ : Posterior
+        The draws, to be looked at or given to ArviZ ("gibbs").
+    log_joint_trace_ : ndarray of shape (n_chains, n_iter_)
+        Log joint density of each sweep of each chain ("gibbs").
     n_iter_ : int
-        Number of sweeps of that start.
+        Number of sweeps of that start, or of a chain.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -115,6 +120,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         self,
         *,
         coupling="logit",
+        inference="vb",
         features="auto",
         label_patterns="bernoulli",
         classifier="logistic",
@@ -143,6 +149,10 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         n_init=3,
         tol=1e-06,
         max_iter=500,
+        n_chains=4,
+        n_warmup=500,
+        n_draws=250,
+        thin=4,
         rule=None,
         nonempty=False,
         random_state=None,

@@ -9,8 +9,9 @@ use crate::model::labels::bound::Bound;
 use crate::model::labels::classifier::Loss;
 use crate::model::labels::cut::Cut;
 use crate::model::labels::enumerated::*;
-use crate::model::labels::kernel::{Kernel, Multinomial, Scratch};
+use crate::model::labels::kernel::{Diagonal, Kernel, Multinomial, Scratch};
 use crate::model::labels::logit::Form;
+use crate::model::labels::patterns::Patterns;
 use crate::model::labels::sampled::{DrawStage, Sampled};
 use crate::model::labels::settings::CombineKind;
 use crate::model::labels::stage::Answer;
@@ -198,7 +199,6 @@ fn vanishes(name: &str, values: &[f64]) {
     let n = means.len() as f64;
     let mean = means.iter().sum::<f64>() / n;
     let error = (means.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
-    println!("{name}: {mean} ± {error}");
     assert!(mean.abs() < 4.0 * error, "{name}: {mean} ± {error}");
 }
 
@@ -221,7 +221,6 @@ fn draws_of_patterns_have_the_exact_predictive() {
     // six orders of three words
     let density = (-2.74884475f64).exp() / 6.0;
     vanishes("density", &found.iter().map(|(d, _)| d / density - 1.0).collect::<Vec<_>>());
-    println!("PLAIN {:?}", [0, 1].map(|c| found.iter().map(|f| f.1[c]).sum::<f64>() / found.len() as f64));
     for (c, exact) in [0.53575396, 0.61984221].into_iter().enumerate() {
         vanishes("labels", &found.iter().map(|(d, p)| d * (p[c] - exact)).collect::<Vec<_>>());
     }
@@ -255,5 +254,30 @@ fn coupled_draws_have_the_exact_predictive() {
         let exact = (both - first).exp();
         let given = draws.iter().zip(&found).map(|(draw, (d, p))| d * p[0] * (said(&mixture, draw, &x, &[1, -1]).1[1] - exact));
         vanishes(name, &given.collect::<Vec<_>>());
+    }
+}
+
+/// Classifiers that are fitted apart have their own posterior: two weights, whose means are known by quadrature. Four figures, z below 4.
+#[test]
+fn classifiers_apart_have_their_posterior() {
+    let data = dataset(&[-1.2, -0.4, 0.1, 0.7, 1.5, -0.9], 1, &[0, 0, 1, 0, 1, 1], 1);
+    for (loss, weight, bias) in [(Loss::Logistic, 0.40473653, 0.01803091), (Loss::Hinge, 0.66663829, -0.02506267)] {
+        let prior = Logit {
+            labels: 1,
+            dim: 2,
+            intercept: true,
+            bias_precision: 0.25,
+            weight_precision: Precision::Fixed(1.0),
+            pattern_precision: Precision::Fixed(1.0),
+            bound: Bound::JaakkolaJordan,
+            form: Form::Full,
+        };
+        let classifier = apart::Classifier { prior, prior_mean: vec![], loss, class_weights: vec![] };
+        let labels = LabelPart::Cut(Cut { patterns: Patterns::bernoulli(1.0, &[0.5]), classifier });
+        let kernel = Kernel::Diagonal(Diagonal::new(&[0.0], 0.1, 2.0, &[1.0], &[0.0], 1.0));
+        let inputs = Inputs::plain(Design::identity(1, true));
+        let draws = drawn(&Mixture { inputs, kernel, labels, concentration: Concentration::Fixed(1.0) }, &data, 20_000);
+        vanishes("weight", &draws.iter().map(|d| d.weights[0] - weight).collect::<Vec<_>>());
+        vanishes("bias", &draws.iter().map(|d| d.weights[1] - bias).collect::<Vec<_>>());
     }
 }
