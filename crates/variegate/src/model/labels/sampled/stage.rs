@@ -27,7 +27,7 @@ pub(crate) struct DrawStage<'a> {
     sampled: &'a Sampled,
     ready: Vec<Ready>,
     /// Density of a row in a component without rows; a power has none, and is integrated row by row.
-    prior: Option<Predictive>,
+    pub(super) prior: Option<Predictive>,
     combine: CombineKind,
     /// Share of the rows with each label, for log-odds of patterns.
     rates: Vec<f64>,

@@ -7,6 +7,7 @@ use super::fits::{fitted, labels, map, simulated};
 use crate::answer::{LabelPrediction, LabelRule, Posterior};
 use crate::check::Effort;
 use crate::data::{Dataset, Matrix, Target};
+use crate::model::labels::LabelsPosterior;
 use crate::model::{as_value, family};
 
 /// A few draws.
@@ -161,6 +162,8 @@ fn earlier_posteriors_stay_readable() {
     for case in ["labels-vb-logit", "labels-vb-bohning", "labels-vb-and", "labels-vb-cut"] {
         let read = |file: &str| std::fs::read(folder.join(case).join(file)).unwrap();
         let posterior = family("labels").unwrap().load(&read("posterior.bin")).unwrap();
+        let settings = LabelsPosterior::load(&read("posterior.bin")).unwrap().settings;
+        assert_eq!((settings.components, settings.max_iter, settings.n_draws), (4, 400, 250));
         let table = |file: &str| {
             let text = String::from_utf8(read(file)).unwrap();
             text.lines().skip(1).map(|l| l.split(',').map(|v| v.parse().unwrap_or(f64::NAN)).collect()).collect::<Vec<Vec<f64>>>()
