@@ -70,15 +70,20 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     concentration_ : float
         Posterior mean of the concentration of the weights of groups.
     component_names_ : list of str
-        Names of the groups as `transform` gives them; the last, "unknown", is none of the others.
+        Names of the groups as `transform` gives them; the last, "unknown", is none of the others. Draws
+        (`inference="gibbs"`) have "others" before it: groups that are not those of the reference draw.
     bound_ : float
-        The lower bound on the log evidence that was reached; not with ``inference="svi"``.
+        The lower bound on the log evidence that was reached ("vb").
     elbo_trace_ : ndarray of shape (n_iter_,)
-        The bound after every sweep of the start that reached it; not with ``inference="svi"``.
+        The bound after every sweep of the start that reached it ("vb").
     mean_log_probability_ : float
-        With ``inference="svi"``: mean log probability of a label in the last pass, predicted before its row was used.
+        Mean log probability of a label in the last pass, predicted before its row was used ("svi").
+    posterior_ : Posterior
+        The draws, to be looked at or given to ArviZ ("gibbs").
+    log_joint_trace_ : ndarray of shape (n_chains, n_iter_)
+        Log joint density of each sweep of each chain ("gibbs").
     n_iter_ : int
-        Number of sweeps of that start, or of passes.
+        Number of sweeps of that start, of passes, or of sweeps of a chain.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -160,6 +165,10 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         step_power=0.7,
         decay=None,
         history="missing",
+        n_chains=4,
+        n_warmup=500,
+        n_draws=250,
+        thin=4,
         rule=None,
         nonempty=False,
         random_state=None,

@@ -269,6 +269,14 @@ pub fn cases() -> Vec<Case> {
     add("labels/vb cut", "labels", Real.labels(true), labels(json!({ "coupling": "cut", "features": "gaussian-full" })), None);
     add("labels/vb bohning", "labels", SparseCounts.labels(true), labels(json!({ "bound": "bohning" })), BLOCKS);
     add("labels/vb sparse", "labels", Sparse.labels(false), labels(json!({ "covariance": "diagonal", "feature_power": null })), BLOCKS);
+    let drawn = |settings: Value| {
+        let brief = json!({ "inference": "gibbs", "components": 4, "n_chains": 2, "n_warmup": 4, "n_draws": 3, "thin": 2 });
+        with(settings, brief)
+    };
+    add("labels/gibbs logit", "labels", Real.labels(false), drawn(json!({})), None);
+    add("labels/gibbs and", "labels", SparseCounts.labels(false), drawn(json!({ "coupling": "and", "concentration": 1.5 })), BLOCKS);
+    add("labels/gibbs cut", "labels", Real.labels(false), drawn(json!({ "coupling": "cut", "features": "gaussian-full" })), None);
+    add("labels/gibbs svm", "labels", Counts.labels(true), drawn(json!({ "coupling": "cut", "classifier": "svm" })), BLOCKS);
     for family in variegate::model::FAMILIES.iter().map(|f| f.name()) {
         assert!(all.iter().any(|case| case.family == family), "there is no case of `{family}`");
     }

@@ -22,27 +22,50 @@ pub(crate) struct Inputs {
 /// Buffers of rows.
 #[derive(Debug, Default)]
 pub(crate) struct InputScratch {
+    pub(crate) kernel: KernelScratch,
+    pub(crate) classifier: ClassifierScratch,
+}
+
+/// Buffers of rows as the kernel sees them.
+#[derive(Debug, Default)]
+pub(crate) struct KernelScratch {
     dense: Vec<f64>,
     standardised: PanelScratch,
+}
+
+/// Buffers of rows as the classifiers see them.
+#[derive(Debug, Default)]
+pub(crate) struct ClassifierScratch {
     unit: Vec<f64>,
     panel: PanelScratch,
 }
 
 impl Inputs {
+    /// Rows as they are, for the kernel and, as this design has it, for the classifiers.
+    #[cfg(test)]
+    pub(crate) fn plain(classifier: Design) -> Self {
+        Self { kernel: None, classifier, unit_rows: false }
+    }
+
     /// Calls `f` with the rows as the kernel and the classifiers see them.
     pub(crate) fn with<R>(&self, x: X<'_>, scratch: &mut InputScratch, f: impl FnOnce(X<'_>, &mut Panel<'_>) -> R) -> R {
-        let InputScratch { dense, standardised, unit, panel } = scratch;
-        let seen = if self.unit_rows { of_unit_length(x, unit) } else { x };
-        let mut panel = self.classifier.panel(seen, panel);
-        match &self.kernel {
-            None => f(x, &mut panel),
-            Some(design) => {
-                let x = made_dense(x, dense);
-                let (rows, cols) = (x.rows(), design.dim());
-                let made = design.panel(x, standardised);
-                f(X::Dense { rows, cols, values: made.dense().unwrap_or(&[]) }, &mut panel)
-            }
-        }
+        let mut panel = self.panel(x, &mut scratch.classifier);
+        self.with_rows(x, &mut scratch.kernel, |x| f(x, &mut panel))
+    }
+
+    /// Calls `f` with the rows as the kernel sees them.
+    pub(crate) fn with_rows<R>(&self, x: X<'_>, scratch: &mut KernelScratch, f: impl FnOnce(X<'_>) -> R) -> R {
+        let Some(design) = &self.kernel else { return f(x) };
+        let x = made_dense(x, &mut scratch.dense);
+        let (rows, cols) = (x.rows(), design.dim());
+        let made = design.panel(x, &mut scratch.standardised);
+        f(X::Dense { rows, cols, values: made.dense().unwrap_or(&[]) })
+    }
+
+    /// The rows as the classifiers see them.
+    pub(crate) fn panel<'a>(&'a self, x: X<'a>, scratch: &'a mut ClassifierScratch) -> Panel<'a> {
+        let seen = if self.unit_rows { of_unit_length(x, &mut scratch.unit) } else { x };
+        self.classifier.panel(seen, &mut scratch.panel)
     }
 }
 

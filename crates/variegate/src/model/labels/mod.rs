@@ -11,27 +11,28 @@
 //! | `sticks.rs` | weights of components |
 //! | `label_part.rs`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
 //! | `../linear/` | weights of labels, classifiers, and pieces of the variational posterior |
-//! | `gibbs/` | exact draws, which tests hold the ascent against; fits do not offer them yet |
+//! | `gibbs/` | exact draws |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
 //! | `svi/` | the same by minibatches, for many rows and for rows that come later |
-//! | `stage.rs`, `posterior.rs`, `report.rs` | what a fit says of new rows and of itself |
+//! | `stage.rs`, `report.rs` | what a variational posterior says of new rows and of itself |
+//! | `sampled/` | the same of draws, and which of their components are the same |
+//! | `posterior.rs`, `saved.rs` | a fit, whichever of the two it has, and how it is saved |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
 mod and;
 mod check;
 mod cut;
 mod generate;
-#[cfg(test)] // the exact sampler, a referee so far
 mod gibbs;
 mod inputs;
-#[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod kernel;
 mod label_part;
 mod mixture;
-#[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod patterns;
 mod posterior;
 mod report;
+mod sampled;
+mod saved;
 mod schema;
 mod settings;
 mod simulate;
@@ -57,20 +58,21 @@ pub use settings::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, logit, normal_factor};
+use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, logit};
 use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::Result;
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
-use crate::run::{Piece, Schedule, saved_global, state as saved};
+use crate::run::{Piece, Schedule, saved_global, state};
+use gibbs::Gibbs;
 use schema::Schema;
 use svi::Svi;
 use vb::Vb;
 
 const NAME: &str = "labels";
-const SCHEMA: saved::Kind = saved::Kind::new("labels schema", &["0.1"]);
-const STREAM: saved::Kind = saved::Kind::new("labels stream", &["0.1"]);
+const SCHEMA: state::Kind = state::Kind::new("labels schema", &["0.1"]);
+const STREAM: state::Kind = state::Kind::new("labels stream", &["0.1"]);
 
 /// What a fit by minibatches depends on: the data, and where an earlier fit ended.
 type StreamedSchema = (Schema, Option<Box<svi::State>>);
@@ -126,6 +128,7 @@ impl LabelsModel {
         match self.settings.inference {
             InferenceKind::Vb => self.bind_vb(schema, warnings),
             InferenceKind::Svi => self.bind_svi((schema, None), warnings),
+            InferenceKind::Gibbs => self.bind_gibbs(schema, warnings),
         }
     }
 
@@ -133,7 +136,7 @@ impl LabelsModel {
         let s = self.settings.clone();
         let mixture = schema.mixture(&s)?;
         let program = Vb { mixture, components: s.components as usize, tol: s.tol, max_sweeps: s.max_iter };
-        let (starts, sealed) = (s.n_init, saved::seal(SCHEMA, &schema)?);
+        let (starts, sealed) = (s.n_init, state::seal(SCHEMA, &schema)?);
         let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
         let read = move |chains: &[Piece]| {
             let states = chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect::<Result<Vec<_>>>()?;
@@ -141,12 +144,21 @@ impl LabelsModel {
         };
         Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
     }
+
+    fn bind_gibbs(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+        let s = self.settings.clone();
+        let program = Gibbs::of(schema.mixture(&s)?, s.components as usize);
+        let (chains, sealed) = (s.n_chains, state::seal(SCHEMA, &schema)?);
+        let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
+        let read = move |chains: &[Piece]| Ok(Box::new(LabelsPosterior::drawn(&schema, &s, chains)?) as Box<dyn Posterior>);
+        Ok(Fit::new(Arc::new(program), chains, schedule, sealed, warnings, read))
+    }
 }
 
 impl LabelsModel {
     /// Minibatches, from the start or from where an earlier fit ended.
     fn bind_svi(&self, streamed: StreamedSchema, warnings: Vec<String>) -> Result<Fit> {
-        let sealed = saved::seal(STREAM, &streamed)?;
+        let sealed = state::seal(STREAM, &streamed)?;
         let (schema, from) = streamed;
         let s = self.settings.clone();
         let program = Svi::new(&schema, &s, from)?;
@@ -189,9 +201,9 @@ impl Model for LabelsModel {
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
         if self.settings.inference == InferenceKind::Svi {
-            return self.bind_svi(saved::unseal(STREAM, schema)?, Vec::new());
+            return self.bind_svi(state::unseal(STREAM, schema)?, Vec::new());
         }
-        self.bind(saved::unseal(SCHEMA, schema)?, Vec::new())
+        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -203,6 +215,9 @@ impl Model for LabelsModel {
     }
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
-        check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
+        match self.settings.inference {
+            InferenceKind::Vb | InferenceKind::Svi => check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress),
+            InferenceKind::Gibbs => gibbs::check::check(&gibbs::check::Subject::of(&self.settings)?, effort, seed, progress),
+        }
     }
 }

@@ -1,39 +1,58 @@
-//! What a variational fit says of new rows, and of itself.
+//! What a fit says of new rows, and of itself.
 
 use serde::{Deserialize, Serialize};
 
+use super::gibbs::{self, Gibbs};
 use super::mixture::{Factors, Mixture};
+use super::sampled::{self, DrawStage, Sampled};
+use super::saved::{self, First};
 use super::schema::Schema;
 use super::settings::{Coupling, PatternKind, Settings};
-use super::stage::{Room, Stage};
+use super::stage::{Answer, Stage, Told};
 use super::vb::{Standing, State};
 use super::{NAME, report, svi};
 use crate::answer::{
-    Answers, HiddenComponents, LabelPrediction, LabelRule, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictLabels, Responsibilities,
-    SeenSets, SubsetRule, Summary, check_prediction_rows, for_panels_parallel, known_labels,
+    Answers, HiddenComponents, KeptDraws, LabelPrediction, LabelRule, NamedArray, Origin, PREDICT_PANEL, Posterior, PredictLabels,
+    Responsibilities, SeenSets, SubsetRule, Summary, check_prediction_rows, for_panels_parallel, known_labels,
 };
 use crate::data::{Dataset, Survey, Target};
-use crate::run::state;
+use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
-const SAVED: state::Kind = state::Kind::new("labels posterior", &["0.1"]);
+const SAVED: state::Kind = state::Kind::new("labels posterior", &["0.1", "0.1"]);
 const RULES: &[&str] = &["hamming", "micro-f1", "cardinality", "subset"];
 /// Patterns that are shares of labels give no probability of a set.
 const RULES_OF_SHARES: &[&str] = &["hamming", "micro-f1", "cardinality"];
 
-/// The variational posterior of a fit.
+/// The posterior of a fit: variational, or draws.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelsPosterior {
     pub(super) schema: Schema,
+    #[serde(with = "saved::by_name")]
     pub(super) settings: Settings,
     pub(super) mixture: Mixture,
+    seen: SeenSets,
+    found: Found,
+}
+
+/// What was found of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Found {
+    /// The best of several ascents.
+    Ascended(Ascended),
+    /// Draws.
+    Sampled(Sampled),
+}
+
+/// A variational posterior.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ascended {
     pub(super) q: Factors,
     pub(super) bound: f64,
     /// Bounds that the starts reached.
     pub(super) bounds: Vec<f64>,
     pub(super) sweeps: u64,
     pub(super) standing: Standing,
-    seen: SeenSets,
     /// Where a fit by minibatches ended, so that it can go on.
     pub(super) stream: Option<Streamed>,
 }
@@ -54,8 +73,18 @@ impl LabelsPosterior {
         let Some(State { q, bound, sweeps, standing, seen, .. }) = best else {
             return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
         };
+        let found = Found::Ascended(Ascended { q, bound, bounds, sweeps, standing, stream: None });
+        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture: schema.mixture(settings)?, seen, found })
+    }
+
+    /// Draws of chains.
+    pub(super) fn drawn(schema: &Schema, settings: &Settings, chains: &[Piece]) -> Result<Self> {
+        let kept = KeptDraws::of(chains)?;
+        let (draws, lengths) = gibbs::draws::read(kept.chains())?;
+        let seen = saved_global::<Gibbs>(&kept.chains()[0].checkpoint)?.seen;
         let mixture = schema.mixture(settings)?;
-        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture, q, bound, bounds, sweeps, standing, seen, stream: None })
+        let found = Found::Sampled(Sampled::new(&mixture, schema.means.iter().sum(), draws, lengths));
+        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture, seen, found })
     }
 
     /// Where minibatches led.
@@ -64,51 +93,59 @@ impl LabelsPosterior {
             return Err(Error::Unfit("the run has not made its first pass yet: resume it".into()));
         };
         let standing = if passes >= wanted { Standing::Converged } else { Standing::Rising };
-        Ok(Self {
-            schema: schema.clone(),
-            settings: settings.clone(),
-            mixture: schema.mixture(settings)?,
-            q,
-            bound: f64::NAN,
-            bounds: Vec::new(),
-            sweeps: passes,
-            standing,
-            seen,
-            stream: Some(Streamed { stream, score }),
-        })
+        let stream = Some(Streamed { stream, score });
+        let found = Found::Ascended(Ascended { q, bound: f64::NAN, bounds: Vec::new(), sweeps: passes, standing, stream });
+        Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture: schema.mixture(settings)?, seen, found })
     }
 
     /// The data and the state that further rows begin with, and what the user should know of these rows.
     pub(super) fn with_more(self, survey: &Survey, settings: &Settings) -> Result<(Schema, svi::State, Vec<String>)> {
-        let Some(Streamed { stream, .. }) = self.stream else {
+        let Found::Ascended(Ascended { q, stream: Some(Streamed { stream, .. }), .. }) = self.found else {
             return Err(Error::Unfit(
                 "this fit needs all of its rows at every sweep and cannot go on with further ones: fit with `inference` svi, which can"
                     .into(),
             ));
         };
         let (schema, warnings) = self.schema.with_more(survey, settings)?;
-        let mut state = svi::State { q: self.q, stream, passes: 0, score: f64::NAN, seen: self.seen };
+        let mut state = svi::State { q, stream, passes: 0, score: f64::NAN, seen: self.seen };
         state.add_labels(&schema.mixture(settings)?, settings.history, schema.labels.len())?;
         Ok((schema, state, warnings))
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            1 => Ok(older.decode::<First>()?.into()),
+            _ => Err(older.refused()),
+        })?)
     }
 
-    /// Lower bound on the log evidence; NaN of a fit by minibatches, which has none.
+    /// Lower bound on the log evidence; NaN of draws and of a fit by minibatches, which have none.
     pub fn elbo(&self) -> f64 {
-        self.bound
+        match &self.found {
+            Found::Ascended(found) => found.bound,
+            Found::Sampled(_) => f64::NAN,
+        }
     }
 
-    fn stage(&self) -> Stage<'_> {
-        Stage::new(&self.mixture, &self.q, self.settings.combine, self.schema.label_rates())
+    /// What answers panels of rows. Whether sets are asked for matters to draws, which keep more for them.
+    fn answer(&self, sets: bool) -> Box<dyn Answer + '_> {
+        let (mixture, combine, rates) = (&self.mixture, self.settings.combine, self.schema.label_rates());
+        match &self.found {
+            Found::Ascended(found) => Box::new(Stage::new(mixture, &found.q, combine, rates)),
+            Found::Sampled(found) => Box::new(DrawStage::new(mixture, found, combine, rates, sets)),
+        }
     }
 
-    /// Calls `f(first row, rows, what was found)` for every panel of rows and gives back its answers in order.
-    fn for_rows<T: Send>(&self, data: &Dataset<'_>, known: &[i8], f: impl Fn(usize, &Room) -> T + Sync) -> Result<Vec<T>> {
+    /// Calls `f(rows, what was found)` for every panel of rows and gives back its answers in order.
+    fn for_rows<T: Send>(
+        &self,
+        data: &Dataset<'_>,
+        known: &[i8],
+        answer: &dyn Answer,
+        f: impl Fn(usize, &dyn Told) -> T + Sync,
+    ) -> Result<Vec<T>> {
         check_prediction_rows(data, self.schema.width, &self.schema.columns)?;
-        let (stage, labels) = (self.stage(), self.schema.labels.len());
+        let labels = self.schema.labels.len();
         let states = (0..data.rows().div_ceil(PREDICT_PANEL)).map(|_| None).collect();
         let found = for_panels_parallel(data.x.view(), states, |_: Option<T>, first, count, x| {
             let mut of_panel = Vec::new();
@@ -116,11 +153,17 @@ impl LabelsPosterior {
                 of_panel.extend_from_slice(&known[first * labels..(first + count) * labels]);
                 of_panel.resize(x.rows() * labels, -1);
             }
-            let mut room = Room::default();
-            stage.rows(x, &of_panel, &mut room);
-            Some(f(count, &room))
+            Some(f(count, answer.panel(x, &of_panel).as_ref()))
         });
         Ok(found.into_iter().flatten().collect())
+    }
+}
+
+impl From<First> for LabelsPosterior {
+    fn from(first: First) -> Self {
+        let First { schema, settings, mixture, q, bound, bounds, sweeps, standing, seen } = first;
+        let found = Found::Ascended(Ascended { q, bound, bounds, sweeps, standing, stream: None });
+        Self { schema, settings: settings.into(), mixture, seen, found }
     }
 }
 
@@ -134,11 +177,17 @@ impl Posterior for LabelsPosterior {
     }
 
     fn summary(&self) -> Summary {
-        report::summary(self)
+        match &self.found {
+            Found::Ascended(found) => report::summary(self, found),
+            Found::Sampled(found) => sampled::summary(self, found),
+        }
     }
 
     fn arrays(&self) -> Vec<NamedArray> {
-        report::arrays(self)
+        match &self.found {
+            Found::Ascended(found) => report::arrays(self, found),
+            Found::Sampled(found) => sampled::arrays(self, found),
+        }
     }
 
     fn save(&self) -> Result<Vec<u8>> {
@@ -162,18 +211,19 @@ impl PredictLabels for LabelsPosterior {
         if how.given && self.shares() {
             return Err(Error::Unfit("known labels of new rows say nothing to `label_patterns` multinomial: leave them out".into()));
         }
-        let components = self.q.components() + 1;
-        let parts = self.for_rows(data, &known, |count, room| {
+        let answer = self.answer(rule == "subset");
+        let components = answer.components();
+        let parts = self.for_rows(data, &known, answer.as_ref(), |count, told| {
             let mut part = LabelPrediction {
-                probability: room.probability[..count * labels].to_vec(),
-                score: room.score[..count * labels].to_vec(),
+                probability: told.probability()[..count * labels].to_vec(),
+                score: told.score()[..count * labels].to_vec(),
                 chosen: vec![false; count * labels],
-                novelty: room.shares.chunks_exact(components).take(count).map(|s| s[components - 1]).collect(),
+                novelty: told.shares().chunks_exact(components).take(count).map(|s| s[components - 1]).collect(),
             };
             if rule == "subset" {
                 let mut subset = SubsetRule::default();
-                let rows = room.shares.chunks_exact(components).zip(room.within.chunks_exact(components * labels));
-                for ((shares, within), chosen) in rows.zip(part.chosen.chunks_exact_mut(labels)) {
+                for (row, chosen) in part.chosen.chunks_exact_mut(labels).enumerate() {
+                    let (shares, within) = told.components_of(row);
                     subset.choose(shares, within, &self.seen, chosen);
                 }
             }
@@ -204,9 +254,13 @@ impl LabelsPosterior {
         self.settings.coupling == Coupling::Cut && self.settings.label_patterns == PatternKind::Multinomial
     }
 
-    /// Names of the components, that of rows like none of the known ones last.
+    /// Names of the components, that of rows like none of the known ones last. Draws have others that are not those of the reference.
     pub(super) fn component_names(&self) -> Vec<String> {
-        (1..=self.q.components()).map(|k| format!("component {k}")).chain(std::iter::once("unknown".to_string())).collect()
+        let (components, others) = match &self.found {
+            Found::Ascended(found) => (found.q.components(), None),
+            Found::Sampled(found) => (found.components(), Some("others".to_string())),
+        };
+        (1..=components).map(|k| format!("component {k}")).chain(others).chain(["unknown".to_string()]).collect()
     }
 }
 
@@ -214,8 +268,9 @@ impl HiddenComponents for LabelsPosterior {
     fn responsibilities(&self, data: &Dataset<'_>) -> Result<Responsibilities> {
         let told = matches!(data.target, Target::Labels(_)) && !self.shares();
         let known = if told { known_labels(data, &self.schema.labels)? } else { Vec::new() };
-        let components = self.q.components() + 1;
-        let parts = self.for_rows(data, &known, |count, room| room.shares[..count * components].to_vec())?;
+        let answer = self.answer(false);
+        let components = answer.components();
+        let parts = self.for_rows(data, &known, answer.as_ref(), |count, told| told.shares()[..count * components].to_vec())?;
         Ok(Responsibilities { names: self.component_names(), share: parts.concat() })
     }
 }

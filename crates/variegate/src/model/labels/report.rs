@@ -2,7 +2,7 @@
 
 use super::label_part::LabelFactors;
 use super::logit::rowwise;
-use super::posterior::LabelsPosterior;
+use super::posterior::{Ascended, LabelsPosterior};
 use super::settings::Coupling;
 use super::vb::Standing;
 use crate::answer::{ColumnKind, Dim, Fact, NamedArray, Summary, SummaryTable};
@@ -17,74 +17,86 @@ const NAMED_LABELS: usize = 5;
 const NAMED_RATE: f64 = 0.05;
 
 /// Rate of each label among the rows of each component that know it (K×C); NaN where none does.
-fn label_rates(p: &LabelsPosterior) -> Vec<f64> {
-    p.q.present.iter().zip(&p.q.known).map(|(a, n)| if *n > 0.0 { a / n } else { f64::NAN }).collect()
+fn label_rates(found: &Ascended) -> Vec<f64> {
+    found.q.present.iter().zip(&found.q.known).map(|(a, n)| if *n > 0.0 { a / n } else { f64::NAN }).collect()
 }
 
-pub(super) fn summary(p: &LabelsPosterior) -> Summary {
-    let (schema, q) = (&p.schema, &p.q);
-    let labels = schema.labels.len();
-    let shown = q.counts.iter().filter(|n| **n >= SHOWN_ROWS).count();
+/// What the data are.
+pub(super) fn data_facts(p: &LabelsPosterior) -> Vec<Fact> {
+    let (schema, labels) = (&p.schema, p.schema.labels.len());
     let known: u64 = schema.counts.present.iter().chain(&schema.counts.absent).sum();
     let entries = (schema.rows * labels as u64).max(1);
-    let mut facts = vec![
+    vec![
         Fact::count("rows", schema.rows as usize),
         Fact::count("columns", schema.width),
         Fact::count("labels", labels).remark(format!("{:.1} % of the entries known", 100.0 * known as f64 / entries as f64)),
         Fact::text("features", schema.kernel.word()),
-        Fact::count("components", shown),
-        Fact::number("concentration", q.sticks.mean_alpha()),
-    ];
-    facts.push(match &p.stream {
-        None => Fact::number("bound on the log evidence", p.bound).remark(format!("best of {}, {} sweeps", p.bounds.len(), p.sweeps)),
+    ]
+}
+
+/// The labels that are most common in a component, given the rate of each.
+pub(super) fn common_labels(p: &LabelsPosterior, rates: &[f64]) -> String {
+    let mut order: Vec<usize> = (0..rates.len()).filter(|c| rates[*c] >= NAMED_RATE).collect();
+    order.sort_by(|a, b| rates[*b].total_cmp(&rates[*a]));
+    let words: Vec<String> =
+        order.iter().take(NAMED_LABELS).map(|&c| format!("{} {:.0} %", p.schema.labels[c], 100.0 * rates[c])).collect();
+    if words.is_empty() { "no label".to_string() } else { words.join(", ") }
+}
+
+/// What a user should know of a power.
+pub(super) fn power_warning(p: &LabelsPosterior) -> Option<String> {
+    let power = p.mixture.kernel.power();
+    (power != 1.0).then(|| format!("the likelihood of features has the power {power:.3}: this is a generalised posterior"))
+}
+
+pub(super) fn summary(p: &LabelsPosterior, found: &Ascended) -> Summary {
+    let (schema, q) = (&p.schema, &found.q);
+    let labels = schema.labels.len();
+    let shown = q.counts.iter().filter(|n| **n >= SHOWN_ROWS).count();
+    let mut bound = match &found.stream {
+        None => Fact::number("bound on the log evidence", found.bound)
+            .remark(format!("best of {}, {} sweeps", found.bounds.len(), found.sweeps)),
         Some(left) => Fact::number("mean log probability of a label", left.score)
-            .remark(format!("predicted before its row was used, in the last of {} passes", p.sweeps)),
-    });
-    if p.stream.is_none() && p.settings.coupling == Coupling::Cut {
-        facts[6].remark += "; components and classifiers are fitted apart, so this is the sum of two bounds";
+            .remark(format!("predicted before its row was used, in the last of {} passes", found.sweeps)),
+    };
+    if found.stream.is_none() && p.settings.coupling == Coupling::Cut {
+        bound.remark += "; components and classifiers are fitted apart, so this is the sum of two bounds";
     }
-    let rates = label_rates(p);
+    let mut facts = data_facts(p);
+    facts.extend([Fact::count("components", shown), Fact::number("concentration", q.sticks.mean_alpha()), bound]);
+    let rates = label_rates(found);
     let weights = q.sticks.ln_mean_weights();
     let columns = [("weight", ColumnKind::Share), ("rows", ColumnKind::Number)];
     let named = schema.labels.iter().map(|l| (l.as_str(), ColumnKind::Share));
     let mut components = SummaryTable::new("components", columns.into_iter().chain(named));
     for k in 0..shown {
         let of_labels = &rates[k * labels..(k + 1) * labels];
-        let mut order: Vec<usize> = (0..labels).filter(|c| of_labels[*c] >= NAMED_RATE).collect();
-        order.sort_by(|a, b| of_labels[*b].total_cmp(&of_labels[*a]));
-        let words: Vec<String> =
-            order.iter().take(NAMED_LABELS).map(|&c| format!("{} {:.0} %", schema.labels[c], 100.0 * of_labels[c])).collect();
         let name = format!("component {}", k + 1);
-        facts.push(Fact::text(&name, if words.is_empty() { "no label".to_string() } else { words.join(", ") }));
+        facts.push(Fact::text(&name, common_labels(p, of_labels)));
         components.rows.push((name, [weights[k].exp(), q.counts[k]].into_iter().chain(of_labels.iter().copied()).collect()));
     }
     let mut notes = Vec::new();
-    match p.standing {
-        Standing::Converged if p.stream.is_some() => notes.push(format!("all {} passes over the rows are made", p.sweeps)),
+    match found.standing {
+        Standing::Converged if found.stream.is_some() => notes.push(format!("all {} passes over the rows are made", found.sweeps)),
         Standing::Converged => notes.push("the bound has stopped rising".to_string()),
         Standing::Rising => notes.push("the ascent is not done: resume the run".to_string()),
         Standing::OutOfSweeps => notes.push("the bound was still rising after the last sweep: raise `max_iter`".to_string()),
     }
-    let mut warnings = Vec::new();
-    if p.mixture.kernel.power() != 1.0 {
-        warnings.push(format!(
-            "the likelihood of features has the power {:.3}: this is a generalised posterior, and its bound is comparable with others of that power alone",
-            p.mixture.kernel.power()
-        ));
-    }
-    Summary { facts, tables: vec![components, label_table(p)], converged: p.standing == Standing::Converged, warnings, notes }
+    let warnings = power_warning(p).map(|w| w + ", and its bound is comparable with others of that power alone").into_iter().collect();
+    let converged = found.standing == Standing::Converged;
+    Summary { facts, tables: vec![components, label_table(p, found)], converged, warnings, notes }
 }
 
 /// How common each label is, how much rows and components say of it.
-fn label_table(p: &LabelsPosterior) -> SummaryTable {
+fn label_table(p: &LabelsPosterior, found: &Ascended) -> SummaryTable {
     let columns = [("present", ColumnKind::Count), ("absent", ColumnKind::Count), ("size of weights", ColumnKind::Number)];
-    let patterns = matches!(p.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_) | LabelFactors::Rowwise(_));
+    let patterns = matches!(found.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_) | LabelFactors::Rowwise(_));
     let more = patterns.then_some(("size of patterns", ColumnKind::Number));
     let mut table = SummaryTable::new("labels", columns.into_iter().chain(more));
     for (c, name) in p.schema.labels.iter().enumerate() {
         let mut row = vec![p.schema.counts.present[c] as f64, p.schema.counts.absent[c] as f64];
         let of = |tau: f64| tau.sqrt().recip();
-        match &p.q.labels {
+        match &found.q.labels {
             LabelFactors::Logit(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
             LabelFactors::Shared(q) => row.extend([of(q.0.weight_precision[c].mean()), of(q.0.pattern_precision[c].mean())]),
             LabelFactors::Rowwise(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
@@ -96,13 +108,13 @@ fn label_table(p: &LabelsPosterior) -> SummaryTable {
     table
 }
 
-pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
-    let (schema, q) = (&p.schema, &p.q);
+pub(super) fn arrays(p: &LabelsPosterior, found: &Ascended) -> Vec<NamedArray> {
+    let (schema, q) = (&p.schema, &found.q);
     let (labels, components) = (schema.labels.len(), q.components());
     let component = || Dim::counted("component", components);
     let label = || Dim::named("label", schema.labels.iter().cloned());
-    let means: Vec<f64> = q.components.iter().flat_map(|f| raw_means(p, f)).collect();
-    let linear = Linear::of(p);
+    let means: Vec<f64> = q.components.iter().flat_map(|f| raw_mean(p, p.mixture.kernel.mean(f))).collect();
+    let linear = Linear::of(p, found);
     let kept = &p.mixture.inputs.classifier.kept;
     let dim = p.mixture.inputs.classifier.dim();
     let spread = |values: &dyn Fn(usize, usize) -> f64| {
@@ -128,18 +140,18 @@ pub(super) fn arrays(p: &LabelsPosterior) -> Vec<NamedArray> {
             let (a, b) = (l.present[c * components + k], l.absent[c * components + k]);
             a / (a + b)
         }),
-        LabelFactors::Cut(_) => label_rates(p),
+        LabelFactors::Cut(_) => label_rates(found),
     };
     arrays.extend([
         NamedArray::new("weights", vec![component()], q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect()),
         NamedArray::new("component_rows", vec![component()], q.counts.clone()),
         NamedArray::new("component_means", vec![component(), Dim::columns(&schema.columns, schema.width)], means),
-        NamedArray::new("label_rates", vec![component(), label()], label_rates(p)),
+        NamedArray::new("label_rates", vec![component(), label()], label_rates(found)),
         NamedArray::new("label_patterns", vec![component(), label()], patterns),
         NamedArray::new("bias", vec![label()], bias),
         NamedArray::scalar("concentration", q.sticks.mean_alpha()),
-        match &p.stream {
-            None => NamedArray::scalar("bound", p.bound),
+        match &found.stream {
+            None => NamedArray::scalar("bound", found.bound),
             Some(left) => NamedArray::scalar("mean_log_probability", left.score),
         },
     ]);
@@ -155,8 +167,8 @@ enum Linear<'a> {
 }
 
 impl<'a> Linear<'a> {
-    fn of(p: &'a LabelsPosterior) -> Self {
-        let (means, covariance) = match &p.q.labels {
+    fn of(p: &LabelsPosterior, found: &'a Ascended) -> Self {
+        let (means, covariance) = match &found.q.labels {
             LabelFactors::Logit(q) => (&q.mean, Some(&q.covariance[..])),
             LabelFactors::Shared(q) => (&q.0.weights, None),
             LabelFactors::And(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
@@ -189,9 +201,8 @@ impl<'a> Linear<'a> {
     }
 }
 
-/// Expected row of a component, in units of the data.
-fn raw_means(p: &LabelsPosterior, factor: &super::kernel::Factor) -> Vec<f64> {
-    let mut mean = p.mixture.kernel.mean(factor);
+/// A row as the kernel sees it, in units of the data.
+pub(super) fn raw_mean(p: &LabelsPosterior, mut mean: Vec<f64>) -> Vec<f64> {
     if let Some(design) = &p.mixture.inputs.kernel {
         mean.iter_mut().zip(&design.mean).zip(&design.scale).for_each(|((m, shift), scale)| *m = *m * scale + shift);
     }

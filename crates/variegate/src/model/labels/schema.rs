@@ -15,6 +15,7 @@ use super::mixture::Mixture;
 use super::patterns::Patterns;
 use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
 use super::sticks::Concentration;
+use crate::data::design::packed_len;
 use crate::data::survey::preview;
 use crate::data::{Design, LabelCounts, Scaling, Survey};
 use crate::{Error, Result};
@@ -25,6 +26,8 @@ const MOST_DENSE: usize = 5_000;
 const MOST_WORK: f64 = 2e10;
 /// Coefficients of a label beyond which minibatches form no matrices.
 const MOST_AVERAGED: usize = 500;
+/// Most memory of the matrices of a sampler, in every thread.
+const MOST_BYTES: f64 = 2e9;
 /// Standard deviations of columns that differ by more than this should be brought nearer.
 const MOST_APART: f64 = 1e4;
 
@@ -73,7 +76,10 @@ impl Schema {
             rows: survey.rows(),
             means: survey.columns().iter().map(|c| c.mean()).collect(),
             kernel,
-            bound: bound_of(s, inputs.classifier.dim(), survey)?,
+            bound: match s.inference {
+                InferenceKind::Vb | InferenceKind::Svi => bound_of(s, inputs.classifier.dim(), survey)?,
+                InferenceKind::Gibbs => sampler_fits(inputs.classifier.dim(), header.labels().len())?,
+            },
             inputs,
         };
         schema.mixture(s)?;
@@ -315,6 +321,19 @@ fn rowwise(s: &Settings, dim: usize, labels: usize) -> bool {
     }
     let large = dim + s.components as usize > MOST_AVERAGED || label_bytes(s, dim, labels) > s.label_memory * 1e9;
     s.covariance == CovarianceKind::Diagonal || (s.covariance == CovarianceKind::Auto && large)
+}
+
+/// Refuses what a sampler cannot hold; its label part has no bound, and takes any.
+fn sampler_fits(dim: usize, labels: usize) -> Result<Bound> {
+    let bytes = 8.0 * (labels * packed_len(dim)) as f64;
+    if bytes <= MOST_BYTES {
+        return Ok(Bound::JaakkolaJordan);
+    }
+    Err(Error::Unfit(format!(
+        "`inference` gibbs holds a matrix for each of {labels} labels with {dim} columns, {:.1} GB for every thread: select columns first, \
+         or set it to vb",
+        bytes / 1e9
+    )))
 }
 
 /// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.

@@ -2,7 +2,7 @@
 
 use super::LabelsModel;
 use super::logit::Form;
-use crate::model::{Declared, Meaningless, refuse_meaningless};
+use crate::model::{Declared, Meaningless, SAMPLING, refuse_meaningless};
 use crate::{Error, Result, settings, words};
 
 words! {
@@ -22,6 +22,8 @@ words! {
     pub enum InferenceKind {
         /// Variational Bayes; every sweep visits all rows.
         Vb = "vb",
+        /// Exact draws, by a slice for each row.
+        Gibbs = "gibbs",
         /// Stochastic variational Bayes: a step for every minibatch of rows, and further rows later.
         Svi = "svi",
     }
@@ -140,7 +142,7 @@ settings! {
     pub struct Settings {
         /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
         coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
-        /// How the posterior is found: all rows in every sweep (vb), or a minibatch at a time, for many rows and streams (svi).
+        /// How the posterior is found: all rows in every sweep (vb), a minibatch at a time (svi), or exact draws (gibbs).
         inference: InferenceKind = InferenceKind::Vb, in word(InferenceKind::WORDS), read by Check;
         /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
@@ -212,6 +214,7 @@ settings! {
         decay: Option<f64> = None, in number_or_nothing(0.0, 1.0);
         /// What earlier rows say of a label that comes later: it is unknown there (missing), or was absent (negative) (svi).
         history: HistoryKind = HistoryKind::Missing, in word(HistoryKind::WORDS);
+        sampling { n_chains: 4, n_warmup: 500, n_draws: 250, thin: 4 }
     }
 }
 
@@ -228,12 +231,13 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 12] {
+    pub(super) fn meaningless(&self) -> Vec<Meaningless> {
         use KernelKind as K;
         let svi = self.inference == InferenceKind::Svi;
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
         let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
-        [
+        let samples = self.inference == InferenceKind::Gibbs;
+        vec![
             (
                 !cut,
                 &["label_patterns", "classifier", "combine", "label_strength", "label_count"],
@@ -254,6 +258,8 @@ impl Settings {
             (svi, &["n_init", "tol", "max_iter"], "left out: `inference` svi makes one start and `passes` over the rows"),
             (svi && self.decay.is_some(), &["step_delay", "step_power", "passes"], "left out: with `decay` every row counts once"),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
+            (samples, &["bound", "covariance", "label_memory", "n_init", "tol", "max_iter"], "left out: `inference` gibbs raises no bound"),
+            (!samples, SAMPLING, "left out: it is for `inference` gibbs alone"),
         ]
     }
 }

@@ -13,7 +13,27 @@ use crate::special::{log_sum_exp, sigmoid};
 /// Components with a smaller share of a row say nothing of its labels.
 const LEAST_SHARE: f64 = 1e-9;
 
-/// A fit made ready for new rows. The component after the last is that of rows which are like none of those known.
+/// What answers panels of new rows: a variational posterior, or draws.
+pub(crate) trait Answer: Sync {
+    /// Columns of the shares; the last is that of rows which are like none of those known.
+    fn components(&self) -> usize;
+    /// Shares and labels of rows. Labels that are known of them (row-major; empty if none are) speak for components too.
+    fn panel(&self, x: X<'_>, known: &[i8]) -> Box<dyn Told>;
+}
+
+/// What was found of a panel of rows.
+pub(crate) trait Told {
+    /// Shares of components (rows × components).
+    fn shares(&self) -> &[f64];
+    /// Probabilities of labels (rows × C).
+    fn probability(&self) -> &[f64];
+    /// What labels are ranked by (rows × C).
+    fn score(&self) -> &[f64];
+    /// What sets of labels of a row are judged by: shares of components, and probabilities of labels in each of them.
+    fn components_of(&self, row: usize) -> (&[f64], &[f64]);
+}
+
+/// A variational posterior made ready for new rows. The component after the last is that of rows which are like none of those known.
 pub(crate) struct Stage<'a> {
     mixture: &'a Mixture,
     /// ln E π_k, the remaining weight last; under a power E ln π_k.
@@ -43,15 +63,47 @@ pub(crate) struct Room {
     and: and::Scratch,
     cut: cut::Scratch,
     /// Shares of components (rows × (K+1)).
-    pub(crate) shares: Vec<f64>,
+    shares: Vec<f64>,
     /// Probabilities of labels in each component (rows × (K+1) × C).
-    pub(crate) within: Vec<f64>,
+    within: Vec<f64>,
     /// Probabilities by the classifiers alone (rows × C).
     alone: Vec<f64>,
     /// Probabilities of labels (rows × C).
     pub(crate) probability: Vec<f64>,
     /// What labels are ranked by (rows × C).
-    pub(crate) score: Vec<f64>,
+    score: Vec<f64>,
+}
+
+impl Told for Room {
+    fn shares(&self) -> &[f64] {
+        &self.shares
+    }
+
+    fn probability(&self) -> &[f64] {
+        &self.probability
+    }
+
+    fn score(&self) -> &[f64] {
+        &self.score
+    }
+
+    fn components_of(&self, row: usize) -> (&[f64], &[f64]) {
+        let components = self.within.len() / self.probability.len().max(1);
+        let width = self.within.len() * components / self.shares.len().max(1);
+        (&self.shares[row * components..(row + 1) * components], &self.within[row * width..(row + 1) * width])
+    }
+}
+
+impl Answer for Stage<'_> {
+    fn components(&self) -> usize {
+        self.ln_weights.len()
+    }
+
+    fn panel(&self, x: X<'_>, known: &[i8]) -> Box<dyn Told> {
+        let mut room = Room::default();
+        self.rows(x, known, &mut room);
+        Box::new(room)
+    }
 }
 
 impl<'a> Stage<'a> {
@@ -73,12 +125,6 @@ impl<'a> Stage<'a> {
         self.rates.len()
     }
 
-    /// Number of components, that of unknown kinds included.
-    pub(crate) fn components(&self) -> usize {
-        self.ln_weights.len()
-    }
-
-    /// Shares and labels of rows. Labels that are known of them (row-major; empty if none are) speak for components too.
     pub(crate) fn rows(&self, x: X<'_>, known: &[i8], room: &mut Room) {
         let (labels, components) = (self.labels(), self.components());
         let mut inputs = std::mem::take(&mut room.inputs);
@@ -102,16 +148,7 @@ impl<'a> Stage<'a> {
                 }
             }
         }
-        for shares in room.shares.chunks_exact_mut(components) {
-            let all = log_sum_exp(shares);
-            if all.is_finite() {
-                shares.iter_mut().for_each(|s| *s = (*s - all).exp());
-            } else {
-                // too far from everything for f64: like none of the known ones
-                shares.fill(0.0);
-                shares[components - 1] = 1.0;
-            }
-        }
+        room.shares.chunks_exact_mut(components).for_each(normalise);
         self.combine(room);
     }
 
@@ -167,7 +204,7 @@ impl<'a> Stage<'a> {
         room.score.clear();
         if matches!(self.mixture.labels, LabelPart::Cut(_)) {
             for (pattern, alone) in room.probability.chunks_exact_mut(labels).zip(room.alone.chunks_exact(labels)) {
-                self.combined(pattern, alone);
+                combined(self.combine, &self.rates, pattern, alone);
             }
             room.score.extend_from_slice(&room.probability);
             room.probability.iter_mut().for_each(|p| *p = p.min(1.0));
@@ -177,29 +214,41 @@ impl<'a> Stage<'a> {
             room.score.extend_from_slice(&room.probability);
         }
     }
+}
 
-    /// Patterns and classifiers, which were fitted apart, put together for a row: the patterns become what labels are ranked by.
-    fn combined(&self, pattern: &mut [f64], alone: &[f64]) {
-        match self.combine {
-            CombineKind::Mean => pattern.iter_mut().zip(alone).for_each(|(p, a)| *p = 0.5 * (*p + a)),
-            CombineKind::LogOdds => {
-                let logit = |p: f64| p.ln() - (-p).ln_1p();
-                for ((p, &a), &rate) in pattern.iter_mut().zip(alone).zip(&self.rates) {
-                    *p = sigmoid(logit(a) + logit(*p) - logit(rate));
-                }
+/// Makes shares of logarithms.
+pub(crate) fn normalise(shares: &mut [f64]) {
+    let all = log_sum_exp(shares);
+    if all.is_finite() {
+        shares.iter_mut().for_each(|s| *s = (*s - all).exp());
+    } else {
+        // too far from everything for f64: like none of the known ones
+        shares.fill(0.0);
+        shares.iter_mut().next_back().into_iter().for_each(|s| *s = 1.0);
+    }
+}
+
+/// Patterns and classifiers, which were fitted apart, put together for a row: the patterns become what labels are ranked by.
+pub(crate) fn combined(how: CombineKind, rates: &[f64], pattern: &mut [f64], alone: &[f64]) {
+    match how {
+        CombineKind::Mean => pattern.iter_mut().zip(alone).for_each(|(p, a)| *p = 0.5 * (*p + a)),
+        CombineKind::LogOdds => {
+            let logit = |p: f64| p.ln() - (-p).ln_1p();
+            for ((p, &a), &rate) in pattern.iter_mut().zip(alone).zip(rates) {
+                *p = sigmoid(logit(a) + logit(*p) - logit(rate));
             }
-            CombineKind::Product => {
-                let all: f64 = pattern.iter().zip(alone).map(|(p, a)| *p * a).sum();
-                let expected: f64 = alone.iter().sum();
-                let times = if all > 0.0 { expected / all } else { 0.0 };
-                pattern.iter_mut().zip(alone).for_each(|(p, a)| *p *= a * times);
-            }
+        }
+        CombineKind::Product => {
+            let all: f64 = pattern.iter().zip(alone).map(|(p, a)| *p * a).sum();
+            let expected: f64 = alone.iter().sum();
+            let times = if all > 0.0 { expected / all } else { 0.0 };
+            pattern.iter_mut().zip(alone).for_each(|(p, a)| *p *= a * times);
         }
     }
 }
 
 /// Log probability of a label that is present, absent or unknown.
-fn ln_of(y: i8, p: f64) -> f64 {
+pub(crate) fn ln_of(y: i8, p: f64) -> f64 {
     match y {
         1 => p.max(f64::MIN_POSITIVE).ln(),
         0 => (1.0 - p).max(f64::MIN_POSITIVE).ln(),

@@ -85,8 +85,16 @@ pub(crate) struct Stats {
 merge_fields!(Stats, sums, gathered, seen, gram);
 
 /// Distinct sets of labels; on merge those of both.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Seen(pub(super) SeenSets);
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Seen(pub(crate) SeenSets);
+
+impl Seen {
+    /// Those of the rows of a block that know all of their labels.
+    pub(crate) fn of(block: &Block<'_>) -> Self {
+        let labels = block.y.labels();
+        Self(SeenSets::of(labels, labels.len() / block.rows().max(1)))
+    }
+}
 
 impl Merge for Seen {
     fn merge(&mut self, right: Self) {
@@ -182,9 +190,7 @@ impl Program for Vb {
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, (): &mut (), scratch: &mut Scratch, _: Stream) -> Result<Stats> {
         Ok(match ask {
             Ask::Gather { most, key } => {
-                let labels = block.y.labels();
-                let seen = Seen(SeenSets::of(labels, labels.len() / block.rows().max(1)));
-                Stats { gathered: self.mixture.gather(*most, *key, block, scratch), seen, ..Stats::default() }
+                Stats { gathered: self.mixture.gather(*most, *key, block, scratch), seen: Seen::of(block), ..Stats::default() }
             }
             Ask::Columns => Stats { gram: Sum(self.mixture.columns(block, scratch)), ..Stats::default() },
             Ask::Start { centres, labels } => {

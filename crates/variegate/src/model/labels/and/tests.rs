@@ -2,7 +2,7 @@
 
 use super::super::bound::Bound;
 use super::super::gamma_factor::Precision;
-use super::super::normal_factor::form;
+use crate::model::linear::normal_factor::form;
 use super::super::testing::{Toy, four_rows, random_shares, three_rows, twenty_rows};
 use super::*;
 use crate::data::design::{PanelScratch, packed_len};

@@ -4,16 +4,17 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::label_model::{LabelSums, Point};
-use crate::data::design::PanelScratch;
 use crate::merge_fields;
+use crate::model::labels::inputs::InputScratch;
 use crate::model::labels::kernel::{self, Table};
-use crate::model::labels::patterns;
+use crate::model::labels::vb::Seen;
+use crate::model::labels::{classifier, logit, patterns};
 use crate::run::{Least, Sum};
 
 /// What rows are asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Ask<'a> {
-    /// Statistics of these rows of the data, one a component: where a chain begins.
+    /// Statistics of these rows of the data, one a component, and which sets of labels there are: where a chain begins.
     Seeds(Cow<'a, [u64]>),
     /// To go to the component of highest density, and to report its statistics.
     Nearest(Cow<'a, Table>),
@@ -60,16 +61,24 @@ pub(crate) struct Stats {
     pub(crate) ln_likelihood: Sum<f64>,
     /// Sums of labels.
     pub(crate) labels: LabelSums,
+    /// Sums of the classifiers that are fitted apart.
+    pub(crate) apart: logit::Stats,
+    /// Rows of each component that have each label, and those that know it (K×C).
+    pub(crate) present: Sum<Vec<f64>>,
+    pub(crate) known: Sum<Vec<f64>>,
+    /// Sets of labels of the rows that know all of theirs.
+    pub(crate) seen: Seen,
 }
 
-merge_fields!(Stats, lowest, features, counts, ln_likelihood, labels);
+merge_fields!(Stats, lowest, features, counts, ln_likelihood, labels, apart, present, known, seen);
 
 /// Buffers of a visit.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) kernel: kernel::Scratch,
     pub(crate) patterns: patterns::Scratch,
-    pub(crate) panel: PanelScratch,
+    pub(crate) inputs: InputScratch,
+    pub(crate) apart: classifier::Scratch,
     /// Rows × K.
     pub(crate) terms: Vec<f64>,
     /// Rows × C: w'x̃, then ω, then κ.

@@ -9,17 +9,18 @@ use super::rows::{and_term, logit_term};
 use super::{Gibbs, LabelModel, State};
 use crate::Result;
 use crate::check::{CalibrationSettings, CheckReport, Checkable, Effort, Installed, Progress};
-use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Target};
 use crate::model::labels::kernel::Kernel;
 use crate::model::labels::patterns::Patterns;
+use crate::model::labels::schema::Schema;
+use crate::model::labels::settings::{KernelKind, Settings};
 use crate::run::{Block, Philox};
 use crate::special::sigmoid;
 
 /// Runs the three checks of a sampler.
 pub(crate) fn check(subject: &Subject, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     // precisions change slowly where there is little to learn them from: fewer draws, further apart
-    let calibration = CalibrationSettings { draws: 15, bins: 8, max_thin: 500, ..effort.calibration.clone() };
+    let calibration = CalibrationSettings { draws: 15, bins: 8, max_thin: 2000, ..effort.calibration.clone() };
     crate::check::check(subject, &Effort { calibration, ..effort.clone() }, seed, progress)
 }
 
@@ -29,7 +30,25 @@ pub(crate) struct Subject {
     pub(crate) joint: Joint,
 }
 
+/// Raw columns, labels, and what a row of counts sums to.
+const COLUMNS: usize = 2;
+const LABELS: usize = 2;
+const TOTAL: u32 = 3;
+/// Components that a chain begins with.
+const SEEDS: usize = 3;
+
 impl Subject {
+    /// The sampler that is set, over rows that are taken as they are. Of `cut` it is the mixture: classifiers are another posterior, and the
+    /// hinge is no likelihood that labels could be drawn from.
+    pub(crate) fn of(settings: &Settings) -> Result<Self> {
+        let kernel = if settings.features == KernelKind::Auto { KernelKind::GaussianDiag } else { settings.features };
+        let schema = Schema::drawn(COLUMNS, (1..=LABELS).map(|c| c.to_string()).collect(), kernel);
+        // a power is not a distribution that can be drawn from
+        let exact = Settings { feature_power: Some(1.0), ..settings.clone() };
+        let sampler = Gibbs { apart: None, ..Gibbs::of(schema.mixture(&exact)?, SEEDS) };
+        Ok(Self { joint: Joint { sampler, rows: 5, total: TOTAL, unknown: 0.2 } })
+    }
+
     /// A parameter of features of a component, made bounded.
     fn feature(&self, parameters: &[f64]) -> f64 {
         match (&self.joint.sampler.kernel, parameters.first()) {
@@ -161,8 +180,8 @@ impl Checkable for Subject {
             y.iter().filter(|y| **y == 1).count() as f64,
         ]);
         let mut predictor = vec![0.0; z.len() * count];
-        if let Some(classifier) = sampler.labels.classifier() {
-            classifier.design.panel(data.x.view(), &mut PanelScratch::default()).mul_t(&point.weights, count, &mut predictor);
+        if sampler.labels.classifier().is_some() {
+            sampler.inputs.panel(data.x.view(), &mut Default::default()).mul_t(&point.weights, count, &mut predictor);
         }
         let density = |i: usize| {
             let (y, f) = (&y[i * count..(i + 1) * count], &predictor[i * count..(i + 1) * count]);
@@ -175,8 +194,7 @@ impl Checkable for Subject {
         };
         out.push((0..z.len()).map(density).sum());
         if let Some(classifier) = sampler.labels.classifier() {
-            let dim = classifier.design.dim();
-            let (w, other) = (point.weights[0], point.weights[dim]);
+            let (w, other) = (point.weights[0], point.weights[classifier.dim]);
             let tau = point.weight_precision[0];
             out.extend([
                 w.atan(),

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::OF_LABELS;
 use super::label_model::{LabelModel, LabelSums, Point, draw_precision, normal};
-use crate::data::Design;
 use crate::data::design::packed_len;
 use crate::dist::Beta;
 use crate::linalg::{Cholesky, dot};
 use crate::model::labels::gamma_factor::Precision;
+use crate::model::labels::logit::Logit;
 use crate::model::labels::patterns::{self, Patterns};
 use crate::run::Stream;
 use crate::{Error, Result};
@@ -21,8 +21,10 @@ use crate::{Error, Result};
 pub(crate) struct Classifier {
     /// Number of labels.
     pub(crate) labels: usize,
-    /// From raw rows to x̃; the bias, where there is one, comes last.
-    pub(crate) design: Design,
+    /// Numbers of x̃; the bias, where there is one, comes last.
+    pub(crate) dim: usize,
+    /// Whether there is a bias.
+    pub(crate) intercept: bool,
     /// Prior precision of the bias.
     pub(crate) bias_precision: f64,
     /// Precision of the other weights of a label.
@@ -42,10 +44,21 @@ struct OfLabel {
 }
 
 impl Classifier {
+    /// Those with the priors of a variational fit.
+    pub(super) fn of(prior: &Logit) -> Self {
+        Self {
+            labels: prior.labels,
+            dim: prior.dim,
+            intercept: prior.intercept,
+            bias_precision: prior.bias_precision,
+            weight_precision: prior.weight_precision,
+        }
+    }
+
     /// Prior precision of each weight of a label.
     pub(crate) fn precisions(&self, tau: f64) -> Vec<f64> {
-        let mut out = vec![tau; self.design.dim()];
-        if let (true, Some(last)) = (self.design.intercept, out.last_mut()) {
+        let mut out = vec![tau; self.dim];
+        if let (true, Some(last)) = (self.intercept, out.last_mut()) {
             *last = self.bias_precision;
         }
         out
@@ -53,7 +66,7 @@ impl Classifier {
 
     /// Weights that share a precision, and the sum of their squares.
     fn squares(&self, weights: &[f64]) -> (usize, f64) {
-        let own = &weights[..self.design.kept.len()];
+        let own = &weights[..self.dim - usize::from(self.intercept)];
         (own.len(), dot(own, own))
     }
 
@@ -68,7 +81,7 @@ impl Classifier {
         sweep: u64,
         rng: &mut R,
     ) -> Result<(Vec<f64>, bool)> {
-        let (labels, dim) = (self.labels, self.design.dim());
+        let (labels, dim) = (self.labels, self.dim);
         let size = dim + components.len();
         let mut q = vec![0.0; size * size];
         let gram = &sums.grams.0[c * packed_len(dim)..(c + 1) * packed_len(dim)];
@@ -127,7 +140,7 @@ impl LabelModel {
                 }
             }
         }
-        let work = labels * (self.classifier().map_or(0, |c| c.design.dim()) + occupied.len()).pow(2);
+        let work = labels * (self.classifier().map_or(0, |c| c.dim) + occupied.len()).pow(2);
         let of_label = |c: usize| self.draw_label(c, point, sums, occupied, held, sweep, stream.item(OF_LABELS + 1 + c as u64));
         let drawn: Vec<Result<OfLabel>> =
             if work >= WORTH_THREADS { (0..labels).into_par_iter().map(of_label).collect() } else { (0..labels).map(of_label).collect() };
@@ -168,7 +181,7 @@ impl LabelModel {
             Self::Logit { classifier, patterns } => {
                 let tau = (point.weight_precision[c], point.pattern_precision[c]);
                 let (mut weights, helped) = classifier.draw(c, sums, tau.0, occupied, tau.1, sweep, &mut rng)?;
-                let own = weights.split_off(classifier.design.dim());
+                let own = weights.split_off(classifier.dim);
                 // a component without rows has its patterns from the prior: all of them belong to what their precision is drawn from
                 let mut all: Vec<f64> = (0..held).map(|_| normal(tau.1, &mut rng)).collect();
                 occupied.iter().zip(own).for_each(|(&k, b)| all[k] = b);

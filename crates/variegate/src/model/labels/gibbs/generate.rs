@@ -3,7 +3,6 @@
 use super::{Gibbs, LabelModel, Point, State};
 use crate::Result;
 use crate::check::Generative;
-use crate::data::design::PanelScratch;
 use crate::data::{Dataset, LabelSets, Matrix, Target, X};
 use crate::dist::{Beta, Gamma, draw_from_shares};
 use crate::model::labels::patterns::Patterns;
@@ -53,8 +52,8 @@ impl Joint {
     fn labels(&self, x: X<'_>, z: &[u32], point: &Point, rng: &mut Philox) -> Vec<i8> {
         let (model, labels) = (&self.sampler.labels, self.sampler.labels.labels());
         let mut predictor = vec![0.0; z.len() * labels];
-        if let Some(classifier) = model.classifier() {
-            classifier.design.panel(x, &mut PanelScratch::default()).mul_t(&point.weights, labels, &mut predictor);
+        if model.classifier().is_some() {
+            self.sampler.inputs.panel(x, &mut Default::default()).mul_t(&point.weights, labels, &mut predictor);
         }
         let mut y = Vec::with_capacity(predictor.len());
         for (&z, predictor) in z.iter().zip(predictor.chunks_exact(labels)) {

@@ -15,7 +15,7 @@ use crate::run::Sum;
 /// The three couplings of components and labels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum LabelModel {
-    /// Each component has its own probabilities of labels; classifiers are fitted elsewhere (`cut`).
+    /// Each component has its own probabilities of labels; classifiers are fitted apart (`cut`).
     Patterns(Patterns),
     /// A label is present with probability σ(b_kc + w_c'x̃) (`logit`).
     Logit {
@@ -36,7 +36,7 @@ pub(crate) enum LabelModel {
 /// Parameters of labels; what a model does not have is empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
-    /// w, C×D̃.
+    /// w, C×D̃, be they part of the model or fitted apart.
     pub(crate) weights: Vec<f64>,
     /// K×C: b of `logit`; log-odds of ψ of `and` and of Bernoulli patterns; ln ψ of multinomial ones.
     pub(crate) patterns: Vec<f64>,
@@ -100,13 +100,10 @@ impl LabelModel {
     /// Where a chain begins: weights of 0, patterns that say nothing, precisions at their prior mean.
     pub(crate) fn start(&self, components: usize) -> Point {
         let labels = self.labels();
-        let mean = |prior: Precision| match prior {
-            Precision::Fixed(value) => value,
-            Precision::Learned(prior) => prior.mean(),
-        };
+        let mean = |prior: Precision| prior.mean(prior.start());
         let mut point = Point { patterns: vec![0.0; components * labels], ..Point::default() };
         if let Some(classifier) = self.classifier() {
-            point.weights = vec![0.0; labels * classifier.design.dim()];
+            point.weights = vec![0.0; labels * classifier.dim];
             point.weight_precision = vec![mean(classifier.weight_precision); labels];
         }
         if let Self::Logit { patterns, .. } = self {

@@ -107,7 +107,7 @@ impl Line {
         let mut left: f64 = self.left.iter().sum();
         while left >= lowest {
             if self.len() >= most {
-                let detail = format!("more than {most} components would have to be looked at; a smaller `alpha` needs fewer");
+                let detail = format!("more than {most} components would have to be looked at; a smaller `concentration` needs fewer");
                 return Err(Error::Numerical { what: "the slice sampler", sweep, detail });
             }
             self.counts.push(0);

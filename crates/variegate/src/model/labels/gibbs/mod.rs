@@ -12,6 +12,9 @@
 //! 5. φ_k given its rows, from the prior without rows; (w_c, b_c) jointly, or w_c and ψ; then their precisions (`classifier.rs`);
 //! 6. at the rows, z_i among the components above its slice, by densities alone, auxiliary variables summed out.
 //!
+//! In `cut` the classifiers are a posterior of their own, whose chain goes along: auxiliary variables in step 3, weights and precisions
+//! in step 5. Neither chain looks at the other.
+//!
 //! Rows are independent given what they are asked, in both visits. Random numbers belong to blocks, components and labels, never to
 //! threads.
 
@@ -35,10 +38,15 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+use super::classifier as apart;
+use super::inputs::Inputs;
 use super::kernel::Kernel;
+use super::label_part::LabelPart;
+use super::logit::{self, Logit};
+use super::mixture::Mixture;
 use super::sticks::Concentration;
 use crate::Result;
-use crate::data::Design;
+use crate::answer::SeenSets;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::special::ln_gamma;
 use ask::{Ask, Local, Scratch, Stats};
@@ -47,18 +55,20 @@ use line::Line;
 /// The sampler.
 #[derive(Debug, Clone)]
 pub(crate) struct Gibbs {
+    /// What kernel and classifiers see of a row.
+    pub(crate) inputs: Inputs,
     /// Features within a component.
     pub(crate) kernel: Kernel,
     /// Labels within a component.
     pub(crate) labels: LabelModel,
+    /// Classifiers that are fitted apart from the components.
+    pub(crate) apart: Option<apart::Classifier>,
     /// Concentration of the components' weights.
     pub(crate) alpha: Concentration,
     /// Components that a chain begins with.
     pub(crate) seeds: usize,
     /// Components that a sweep may hold.
     pub(crate) most: usize,
-    /// The design of nothing, for label parts that look at no features.
-    no_columns: Design,
 }
 
 /// Components that a sweep may hold as a rule.
@@ -81,18 +91,43 @@ pub(crate) struct State {
     pub(crate) ln_remaining: f64,
     /// Log density of features and labels given components and parameters, multinomial coefficients of features left out.
     pub(crate) ln_likelihood: f64,
+    /// Rows of each component that have each label, and those that know it (K×C).
+    pub(crate) present: Vec<f64>,
+    pub(crate) known: Vec<f64>,
+    /// Sets of labels of the rows that know all of theirs.
+    pub(crate) seen: SeenSets,
 }
 
 /// Streams of a sweep: each component has its own for features, each label for its parameters.
 const OF_COMPONENTS: u64 = 1 << 40;
 const OF_LABELS: u64 = 2 << 40;
+/// Streams of a block: each row has its own for classifiers that are fitted apart.
+const OF_ROWS: u64 = 1 << 40;
 /// Parameters from which on threads are worth waking.
 const WORTH_THREADS: usize = 1 << 15;
 
 impl Gibbs {
-    /// The sampler of a mixture whose chains begin with so many components.
-    pub(crate) fn new(kernel: Kernel, labels: LabelModel, alpha: Concentration, seeds: usize) -> Self {
-        Self { kernel, labels, alpha, seeds, most: MOST, no_columns: Design::identity(0, true) }
+    /// The sampler of the model of a variational fit, whose chains begin with so many components.
+    pub(crate) fn of(mixture: Mixture, seeds: usize) -> Self {
+        let Mixture { inputs, kernel, labels, concentration } = mixture;
+        let logit = |prior: &Logit| LabelModel::Logit { classifier: Classifier::of(prior), patterns: prior.pattern_precision };
+        let (labels, apart) = match labels {
+            LabelPart::Logit(p) => (logit(&p), None),
+            LabelPart::Shared(p) => (logit(&p.prior), None),
+            LabelPart::Rowwise(p) => (logit(&p.prior), None),
+            LabelPart::And(p) => (LabelModel::And { classifier: Classifier::of(&p.weights), psi: p.pattern_prior }, None),
+            LabelPart::Cut(p) => (LabelModel::Patterns(p.patterns), Some(p.classifier)),
+        };
+        Self { inputs, kernel, labels, apart, alpha: concentration, seeds, most: MOST }
+    }
+
+    /// New weights of the classifiers that are fitted apart, given what rows said of the scales of their terms, and new precisions.
+    fn draw_apart(&self, point: &mut Point, stats: &logit::Stats, stream: Stream) -> Result<()> {
+        if let Some(apart) = &self.apart {
+            point.weights = apart.draw(stats, &point.weight_precision, stream.visit(1))?;
+            point.weight_precision = apart.draw_precisions(&point.weights, stream.visit(2))?;
+        }
+        Ok(())
     }
 
     /// Parameters of the features of so many components, given their statistics; those beyond have no rows.
@@ -173,6 +208,7 @@ impl Program for Gibbs {
         let held = line.len();
         state.parameters = self.draw_features(&stats.features.0, held, tick.stream)?;
         let helped = self.labels.draw(&mut state.point, &stats.labels, &occupied, held, tick.sweep, tick.stream)?;
+        self.draw_apart(&mut state.point, &stats.apart, tick.stream)?;
 
         let ask = Ask::Assign {
             ln_weights: Cow::Borrowed(&state.ln_weights),
@@ -182,6 +218,7 @@ impl Program for Gibbs {
         let stats = rows.all(&ask)?;
         state.counts = stats.counts.0.iter().map(|n| *n as u64).collect();
         state.ln_likelihood = stats.ln_likelihood.0;
+        (state.present, state.known) = (stats.present.0, stats.known.0);
         let extras = [("held", held as f64), ("alpha", state.alpha), ("helped_matrices", helped as f64)];
         let extras = extras.map(|(name, value)| (name.to_string(), value)).to_vec();
         Ok(Report { objective: self.ln_joint(state), components: state.occupied() as u32, converged: false, extras })
@@ -192,7 +229,7 @@ impl Program for Gibbs {
         match ask {
             Ask::Seeds(rows) => Ok(self.seeds(rows, block, scratch)),
             Ask::Nearest(table) => Ok(self.nearest(table, block, local, scratch, &mut rng)),
-            Ask::Slice { numbers, ln_weights, point } => self.slice(numbers, ln_weights, point, block, local, scratch, &mut rng),
+            Ask::Slice { numbers, ln_weights, point } => self.slice(numbers, ln_weights, point, block, local, scratch, stream),
             Ask::Assign { ln_weights, table, point } => self.assign(ln_weights, table, point, block, local, scratch, &mut rng),
         }
     }

@@ -2,14 +2,15 @@
 
 use rand::Rng;
 
-use super::Gibbs;
 use super::ask::{Local, Scratch, Stats};
 use super::label_model::{LabelModel, LabelSums, Point};
+use super::{Gibbs, OF_ROWS};
 use crate::data::design::{packed_len, packed_rows};
 use crate::data::{Block, Panel, TargetView, X};
 use crate::dist::{PolyaGamma, draw_from_ln_weights};
 use crate::model::labels::kernel::Table;
-use crate::run::{Least, Philox, open01};
+use crate::model::labels::vb::Seen;
+use crate::run::{Least, Philox, Stream, open01};
 use crate::special::{ln_sigmoid, sigmoid};
 use crate::{Error, Result};
 
@@ -34,18 +35,32 @@ fn indicate(z: &[u32], k: usize, out: &mut Vec<f64>) {
 }
 
 impl Gibbs {
+    /// Adds the statistics of features of rows with weights (rows × k).
+    fn add_features(&self, x: X<'_>, k: usize, stats: &mut Stats, scratch: &mut Scratch) {
+        let Scratch { inputs, kernel, terms, .. } = scratch;
+        stats.features.0.resize(k * self.kernel.size(), 0.0);
+        self.inputs.with_rows(x, &mut inputs.kernel, |x| self.kernel.add(x, terms, k, &mut stats.features.0, kernel));
+    }
+
+    /// Log densities of features, added to the terms (rows × k).
+    fn densities(&self, table: &Table, x: X<'_>, scratch: &mut Scratch) {
+        let Scratch { inputs, kernel, terms, .. } = scratch;
+        terms.clear();
+        terms.resize(x.rows() * table.components(), 0.0);
+        self.inputs.with_rows(x, &mut inputs.kernel, |x| table.evaluate(x, terms, kernel));
+    }
+
     /// Statistics of features of rows with these components.
     fn gather(&self, x: X<'_>, z: &[u32], k: usize, stats: &mut Stats, scratch: &mut Scratch) {
         indicate(z, k, &mut scratch.terms);
-        stats.features.0.resize(k * self.kernel.size(), 0.0);
-        self.kernel.add(x, &scratch.terms, k, &mut stats.features.0, &mut scratch.kernel);
+        self.add_features(x, k, stats, scratch);
         stats.counts.0.resize(k, 0.0);
         z.iter().for_each(|&z| stats.counts.0[z as usize] += 1.0);
     }
 
     /// Statistics of seed rows, one a component.
     pub(super) fn seeds(&self, rows: &[u64], block: &Block<'_>, scratch: &mut Scratch) -> Stats {
-        let (k, mut stats) = (rows.len(), Stats::default());
+        let (k, mut stats) = (rows.len(), Stats { seen: Seen::of(block), ..Stats::default() });
         scratch.terms.clear();
         scratch.terms.resize(block.rows() * k, 0.0);
         for (c, row) in rows.iter().enumerate() {
@@ -53,17 +68,14 @@ impl Gibbs {
                 scratch.terms[i as usize * k + c] = 1.0;
             }
         }
-        stats.features.0.resize(k * self.kernel.size(), 0.0);
-        self.kernel.add(block.x, &scratch.terms, k, &mut stats.features.0, &mut scratch.kernel);
+        self.add_features(block.x, k, &mut stats, scratch);
         stats
     }
 
     /// Each row goes to the component of highest density; of several as high, to any.
     pub(super) fn nearest(&self, table: &Table, block: &Block<'_>, local: &mut Local, scratch: &mut Scratch, rng: &mut Philox) -> Stats {
         let (k, mut stats) = (table.components(), Stats::default());
-        scratch.terms.clear();
-        scratch.terms.resize(block.rows() * k, 0.0);
-        table.evaluate(block.x, &mut scratch.terms, &mut scratch.kernel);
+        self.densities(table, block.x, scratch);
         local.z.clear();
         for row in scratch.terms.chunks_exact(k) {
             let highest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -91,8 +103,9 @@ impl Gibbs {
         block: &Block<'_>,
         local: &mut Local,
         scratch: &mut Scratch,
-        rng: &mut Philox,
+        stream: Stream,
     ) -> Result<Stats> {
+        let rng = &mut stream.rng();
         let (k, mut stats) = (ln_weights.len(), Stats::default());
         local.z.iter_mut().for_each(|z| *z = numbers[*z as usize]);
         local.ln_slices.clear();
@@ -102,16 +115,20 @@ impl Gibbs {
         let (labels, y) = (self.labels.labels(), labels_of(block));
         let Some(classifier) = self.labels.classifier() else {
             stats.labels.count(y, &local.z, k, labels, matches!(&self.labels, LabelModel::Patterns(p) if p.counts_absent()));
+            if let Some(apart) = &self.apart {
+                let mut panel = self.inputs.panel(block.x, &mut scratch.inputs.classifier);
+                apart.add_draws(&point.weights, &mut panel, y, &[], &mut stats.apart, (stream, OF_ROWS), &mut scratch.apart)?;
+            }
             return Ok(stats);
         };
-        let dim = classifier.design.dim();
+        let dim = classifier.dim;
         stats.labels.resize(k, labels, dim, matches!(self.labels, LabelModel::Logit { .. }));
         let height = packed_rows(dim, labels);
         let mut first = 0;
         while first < block.rows() {
             let n = height.min(block.rows() - first);
-            let Scratch { panel: buffers, predictor, omega, kappa, masked, .. } = scratch;
-            let mut panel = classifier.design.panel(block.x.slice(first..first + n), buffers);
+            let Scratch { inputs, predictor, omega, kappa, masked, .. } = scratch;
+            let mut panel = self.inputs.panel(block.x.slice(first..first + n), &mut inputs.classifier);
             predictor.resize(n * labels, f64::NAN);
             panel.mul_t(&point.weights, labels, predictor);
             for buffer in [&mut *omega, &mut *kappa] {
@@ -166,19 +183,16 @@ impl Gibbs {
         let (n, k, labels, y) = (block.rows(), ln_weights.len(), self.labels.labels(), labels_of(block));
         let mut stats = Stats::default();
         stats.counts.0.resize(k, 0.0);
-        let Scratch { kernel, patterns, panel: buffers, terms, predictor, row, .. } = scratch;
-        terms.clear();
-        terms.resize(n * k, 0.0);
-        table.evaluate(block.x, terms, kernel);
+        stats.present.0.resize(k * labels, 0.0);
+        stats.known.0.resize(k * labels, 0.0);
+        self.densities(table, block.x, scratch);
+        let Scratch { inputs, patterns, terms, predictor, row, .. } = scratch;
+        let mut panel = self.inputs.panel(block.x, &mut inputs.classifier);
         match &self.labels {
-            LabelModel::Patterns(model) => {
-                let design = &self.no_columns;
-                let mut panel = design.panel(X::Dense { rows: n, cols: 0, values: &[] }, buffers);
-                model.terms(&model.view_of(&point.patterns), &mut panel, y, terms, patterns);
-            }
-            LabelModel::Logit { classifier, .. } | LabelModel::And { classifier, .. } => {
+            LabelModel::Patterns(model) => model.terms(&model.view_of(&point.patterns), &mut panel, y, terms, patterns),
+            LabelModel::Logit { .. } | LabelModel::And { .. } => {
                 predictor.resize(n * labels, f64::NAN);
-                classifier.design.panel(block.x, buffers).mul_t(&point.weights, labels, predictor);
+                panel.mul_t(&point.weights, labels, predictor);
             }
         }
         for i in 0..n {
@@ -201,6 +215,10 @@ impl Gibbs {
             let z = draw_from_ln_weights(row, rng).map_err(|_| too_large(block, i))?;
             local.z[i] = z as u32;
             stats.counts.0[z] += 1.0;
+            for (c, _) in y.iter().enumerate().filter(|(_, y)| **y >= 0) {
+                stats.present.0[z * labels + c] += f64::from(y[c]);
+                stats.known.0[z * labels + c] += 1.0;
+            }
             stats.ln_likelihood.0 += terms[z];
         }
         Ok(stats)

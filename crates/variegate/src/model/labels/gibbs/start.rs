@@ -24,7 +24,8 @@ pub(super) fn start(sampler: &Gibbs, rows: &mut dyn Rows<Gibbs>, stream: Stream)
         let here = *moved.get(&i).unwrap_or(&i);
         moved.insert(j, here);
     }
-    let mut features = rows.all(&Ask::Seeds(Cow::Borrowed(&seeds)))?.features.0;
+    let stats = rows.all(&Ask::Seeds(Cow::Borrowed(&seeds)))?;
+    let (mut features, seen) = (stats.features.0, stats.seen.0);
     let mut counts = Vec::new();
     for _ in 0..ROUNDS {
         let factors = sampler.kernel.posteriors(&features, components as usize)?;
@@ -32,6 +33,11 @@ pub(super) fn start(sampler: &Gibbs, rows: &mut dyn Rows<Gibbs>, stream: Stream)
         features = stats.features.0;
         counts = stats.counts.0.iter().map(|n| *n as u64).collect();
     }
-    let point = sampler.labels.start(components as usize);
-    Ok(State { alpha: sampler.alpha.mean(), counts, point, ..State::default() })
+    let mut point = sampler.labels.start(components as usize);
+    if let Some(apart) = &sampler.apart {
+        let prior = &apart.prior;
+        point.weights = vec![0.0; prior.labels * prior.dim];
+        point.weight_precision = vec![prior.weight_precision.mean(prior.weight_precision.start()); prior.labels];
+    }
+    Ok(State { alpha: sampler.alpha.mean(), counts, point, seen, ..State::default() })
 }

@@ -5,7 +5,7 @@ mod invariant;
 mod runs;
 
 use super::*;
-use crate::data::{Dataset, LabelSets, Matrix, Target};
+use crate::data::{Dataset, Design, LabelSets, Matrix, Target};
 use crate::model::labels::gamma_factor::{GammaFactor, Precision};
 use crate::run::{Purpose, Shape, Threads, blocks};
 
@@ -16,11 +16,10 @@ fn dataset(values: &[f64], cols: usize, y: &[i8], labels: usize) -> Dataset<'sta
     Dataset::new(x).with_target(Target::Labels(LabelSets { names, values: y.to_vec() }))
 }
 
-/// Weights without a bias.
-fn classifier(labels: usize, kept: Vec<u32>, raw_cols: usize, weight_precision: Precision) -> Classifier {
-    let (mean, scale) = (vec![0.0; kept.len()], vec![1.0; kept.len()]);
-    let design = Design { kept, raw_cols, mean, scale, intercept: false, map: None };
-    Classifier { labels, design, bias_precision: 1.0, weight_precision }
+/// The sampler of rows that are taken as they are, all columns and a bias for the classifiers.
+fn sampler(kernel: Kernel, labels: LabelModel, alpha: Concentration, seeds: usize) -> Gibbs {
+    let design = Design::identity(kernel.width(), true);
+    Gibbs { inputs: Inputs::plain(design), kernel, labels, apart: None, alpha, seeds, most: MOST }
 }
 
 fn learned(shape: f64, rate: f64) -> Precision {

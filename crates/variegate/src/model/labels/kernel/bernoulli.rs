@@ -120,6 +120,10 @@ impl Conjugate for Bernoulli {
         q.pairs().map(|(a, b)| a / (a + b)).collect()
     }
 
+    fn mean_of(&self, parameters: &[f64]) -> Vec<f64> {
+        parameters.iter().map(|&p| sigmoid(p)).collect()
+    }
+
     fn draw<R: Rng + ?Sized>(&self, q: &BernoulliFactor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
         for (a, b) in q.pairs() {
             out.push(Beta::new(a, b)?.sample_logit(rng));

@@ -135,6 +135,10 @@ impl Conjugate for Diagonal {
         q.mean.iter().zip(&self.shift).map(|(m, s)| m + s).collect()
     }
 
+    fn mean_of(&self, parameters: &[f64]) -> Vec<f64> {
+        parameters.iter().zip(&self.shift).map(|(m, s)| m + s).collect()
+    }
+
     fn draw<R: Rng + ?Sized>(&self, q: &DiagonalFactor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
         let from = out.len();
         out.resize(from + 2 * self.width(), 0.0);

@@ -186,6 +186,10 @@ impl Conjugate for Full {
         q.mean.iter().zip(&self.shift).map(|(m, s)| m + s).collect()
     }
 
+    fn mean_of(&self, parameters: &[f64]) -> Vec<f64> {
+        parameters.iter().zip(&self.shift).map(|(m, s)| m + s).collect()
+    }
+
     fn draw<R: Rng + ?Sized>(&self, q: &FullFactor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
         let dim = self.width();
         // Bartlett: Σ⁻¹ = M'M with M = A'L⁻¹, where S = LL' and A is lower triangular, χ on its diagonal and normal below

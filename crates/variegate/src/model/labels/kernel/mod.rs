@@ -84,6 +84,7 @@ trait Conjugate {
     /// Numbers whose product with g(x) is E ln p(x | φ), without the power.
     fn coefficients(&self, q: &Self::Factor) -> Vec<f64>;
     fn mean(&self, q: &Self::Factor) -> Vec<f64>;
+    fn mean_of(&self, parameters: &[f64]) -> Vec<f64>;
     fn draw<R: Rng + ?Sized>(&self, q: &Self::Factor, rng: &mut R, out: &mut Vec<f64>) -> Result<()>;
     fn draw_row<R: Rng + ?Sized>(&self, parameters: &[f64], total: u32, rng: &mut R, out: &mut [f64]) -> Result<()>;
     fn expected(&self, q: &[&Self::Factor]) -> Table;
@@ -239,6 +240,11 @@ impl Kernel {
     /// Expected row of a component: proportions, probabilities or means, column by column.
     pub(crate) fn mean(&self, q: &Factor) -> Vec<f64> {
         with_factor!(self, q, (k, q) => k.mean(q))
+    }
+
+    /// The same of a component with drawn parameters.
+    pub(crate) fn mean_of(&self, parameters: &[f64]) -> Vec<f64> {
+        each!(self, k => k.mean_of(parameters))
     }
 
     /// Adds power · (ln n_i! − Σ_d ln x_id!) to each row's number for a multinomial kernel; others have no coefficient.

@@ -98,6 +98,10 @@ impl Conjugate for Multinomial {
         q.counts.iter().map(|p| p / total).collect()
     }
 
+    fn mean_of(&self, parameters: &[f64]) -> Vec<f64> {
+        parameters.iter().map(|p| p.exp()).collect()
+    }
+
     fn draw<R: Rng + ?Sized>(&self, q: &MultinomialFactor, rng: &mut R, out: &mut Vec<f64>) -> Result<()> {
         if self.width > 0 {
             let from = out.len();

@@ -18,7 +18,7 @@ pub(super) fn fitted(settings: Value, data: &Dataset<'_>) -> crate::Result<Fitte
     fit(model.as_ref(), data, &RunSettings::default().seed(3).block_rows(64), &mut Unobserved)
 }
 
-fn simulated(settings: &Value, request: Value, rows: usize, seed: u64) -> (Dataset<'static>, Dataset<'static>) {
+pub(super) fn simulated(settings: &Value, request: Value, rows: usize, seed: u64) -> (Dataset<'static>, Dataset<'static>) {
     let model = family("labels").unwrap().configure(&map(settings.clone())).unwrap();
     let first = model.simulate(rows, &map(request.clone()), seed).unwrap();
     let mut whole = map(request);
@@ -27,7 +27,7 @@ fn simulated(settings: &Value, request: Value, rows: usize, seed: u64) -> (Datas
     (first.data, more.data)
 }
 
-fn labels<'a>(data: &'a Dataset<'_>) -> &'a LabelSets {
+pub(super) fn labels<'a>(data: &'a Dataset<'_>) -> &'a LabelSets {
     let Target::Labels(l) = &data.target else { panic!("no labels") };
     l
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fits::fitted;
+use super::fits::{fitted, map};
 use crate::answer::LabelRule;
 use crate::data::{Dataset, LabelSets, Matrix, Target};
 
@@ -35,8 +35,16 @@ fn an_empty_set_is_not_an_unknown_one() {
 
 #[test]
 fn few_rows_and_idle_labels_have_answers() {
-    for coupling in COUPLINGS {
-        let settings = json!({ "coupling": coupling });
+    for (coupling, draws) in COUPLINGS.into_iter().flat_map(|c| [(c, false), (c, true)]) {
+        let with = |settings: Value| {
+            let mut all = map(settings);
+            all.insert("coupling".into(), json!(coupling));
+            if draws {
+                all.extend(map(json!({ "inference": "gibbs", "n_chains": 1, "n_warmup": 10, "n_draws": 5, "thin": 1 })));
+            }
+            Value::Object(all)
+        };
+        let settings = with(json!({}));
         all_finite(settings.clone(), &data(1, 2, vec![0.5, 1.5], 2, vec![1, 0]));
         // more columns than rows; a row whose labels are all unknown; labels never and always on; one never known
         let y = vec![0, 1, 1, -1, -1, -1, -1, -1, 0, 1, 0, -1];
@@ -47,7 +55,7 @@ fn few_rows_and_idle_labels_have_answers() {
         all_finite(settings.clone(), &data(8, 1, (0..8).map(|i| i as f64 - 3.5).collect(), 1, (0..8).map(|i| i8::from(i > 3)).collect()));
         // rows of zeros among counts
         let counts = vec![3.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 4.0, 1.0, 2.0, 2.0, 0.0];
-        all_finite(json!({ "coupling": coupling, "features": "multinomial" }), &data(4, 3, counts, 2, vec![1, 0, 0, 0, 0, 1, 1, 1]));
+        all_finite(with(json!({ "features": "multinomial" })), &data(4, 3, counts, 2, vec![1, 0, 0, 0, 0, 1, 1, 1]));
         // huge and tiny columns
         let sizes: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 1e150 * (i % 3) as f64 } else { 1e-150 * (i % 5) as f64 }).collect();
         all_finite(settings, &data(10, 2, sizes, 1, (0..10).map(|i| i8::from(i % 3 == 0)).collect()));

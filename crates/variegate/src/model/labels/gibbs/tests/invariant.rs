@@ -9,7 +9,10 @@ use crate::model::labels::patterns::Patterns;
 
 fn subject(kernel: Kernel, labels: LabelModel) -> Subject {
     let alpha = Concentration::Random(GammaFactor::new(2.0, 1.0));
-    Subject { joint: Joint { sampler: Gibbs::new(kernel, labels, alpha, 3), rows: 5, total: 3, unknown: 0.2 } }
+    let intercept = labels.classifier().is_none_or(|c| c.intercept);
+    let inputs = Inputs::plain(Design::identity(2, intercept));
+    let sampler = Gibbs { inputs, ..sampler(kernel, labels, alpha, 3) };
+    Subject { joint: Joint { sampler, rows: 5, total: 3, unknown: 0.2 } }
 }
 
 fn answers() -> Kernel {
@@ -17,7 +20,8 @@ fn answers() -> Kernel {
 }
 
 fn two_labels(intercept: bool) -> Classifier {
-    Classifier { labels: 2, design: Design::identity(2, intercept), bias_precision: 0.5, weight_precision: learned(2.0, 2.0) }
+    let dim = 2 + usize::from(intercept);
+    Classifier { labels: 2, dim, intercept, bias_precision: 0.5, weight_precision: learned(2.0, 2.0) }
 }
 
 fn logit() -> LabelModel {

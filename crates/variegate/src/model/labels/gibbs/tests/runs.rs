@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use super::super::draws::read;
 use super::*;
+use crate::model::labels::bound::Bound;
+use crate::model::labels::classifier::Loss;
 use crate::model::labels::enumerated::*;
 use crate::model::labels::kernel::{Bernoulli, Kernel, Multinomial};
+use crate::model::labels::logit::Form;
 use crate::model::labels::patterns::Patterns;
 use crate::run::{Engine, Loopback, Memory, Pace, Plan, Schedule, Unobserved, drive, drive_on, shape_of};
 
-const PACE: Pace = Pace { threads: 2, commit_every: Duration::from_secs(600), memory: None };
+pub(super) const PACE: Pace = Pace { threads: 2, commit_every: Duration::from_secs(600), memory: None };
 
 fn plan(draws: u64) -> Plan {
     Plan { seed: 8, chains: 2, schedule: Schedule::Sample { warm_up: 5, draws, thin: 1 }, block_rows: 2 }
@@ -22,19 +25,34 @@ fn run(sampler: &Gibbs, data: &Dataset<'_>, draws: u64) -> Memory {
     kept
 }
 
-fn samplers(cols: usize) -> [Gibbs; 3] {
+/// A sampler of each coupling, and those of classifiers that are fitted apart.
+fn samplers(cols: usize) -> [Gibbs; 5] {
     let kernel = || Kernel::Multinomial(Multinomial::new(cols, 0.5, 1.0));
     let alpha = Concentration::Random(GammaFactor::new(1.0, 1.0));
-    let classifier = || {
-        let design = Design { scale: vec![2.0; cols], ..Design::identity(cols, true) };
-        Classifier { labels: 2, design, bias_precision: 0.01, weight_precision: learned(0.5, 0.5) }
+    let classifier = || Classifier { labels: 2, dim: cols + 1, intercept: true, bias_precision: 0.01, weight_precision: learned(0.5, 0.5) };
+    let inputs = || Inputs::plain(Design { scale: vec![2.0; cols], ..Design::identity(cols, true) });
+    let apart = |loss: Loss| {
+        let prior = Logit {
+            labels: 2,
+            dim: cols + 1,
+            intercept: true,
+            bias_precision: 0.01,
+            weight_precision: learned(0.5, 0.5),
+            pattern_precision: learned(0.5, 0.5),
+            bound: Bound::JaakkolaJordan,
+            form: Form::Full,
+        };
+        Some(apart::Classifier { prior, prior_mean: Vec::new(), loss, class_weights: Vec::new() })
     };
+    let patterns = || LabelModel::Patterns(Patterns::bernoulli(1.0, &[0.5; 2]));
     [
-        LabelModel::Logit { classifier: classifier(), patterns: learned(0.5, 0.5) },
-        LabelModel::And { classifier: classifier(), psi: (4.0, 1.0) },
-        LabelModel::Patterns(Patterns::bernoulli(1.0, &[0.5; 2])),
+        (LabelModel::Logit { classifier: classifier(), patterns: learned(0.5, 0.5) }, None),
+        (LabelModel::And { classifier: classifier(), psi: (4.0, 1.0) }, None),
+        (patterns(), None),
+        (patterns(), apart(Loss::Logistic)),
+        (patterns(), apart(Loss::Hinge)),
     ]
-    .map(|labels| Gibbs::new(kernel(), labels, alpha, 3))
+    .map(|(labels, apart)| Gibbs { inputs: inputs(), apart, ..sampler(kernel(), labels, alpha, 3) })
 }
 
 const Y: [i8; 8] = [1, 0, 1, 1, 0, 1, -1, 1];
@@ -44,24 +62,33 @@ fn draws_are_read_back() {
     let data = dataset(&COUNTS, 3, &Y, 2);
     for sampler in samplers(3) {
         let kept = run(&sampler, &data, 6);
-        let (draws, lengths) = read(&kept.chains).unwrap();
+        let (draws, lengths) = read(&kept.chains.iter().collect::<Vec<_>>()).unwrap();
         assert_eq!((draws.len(), &lengths[..]), (12, &[6, 6][..]));
         for draw in &draws {
-            let held = draw.ln_weights.len();
+            let held = draw.components();
+            assert!(draw.rows.iter().all(|n| *n > 0) && draw.ln_weights.len() == held);
             let mass: f64 = draw.ln_weights.iter().map(|w| w.exp()).sum::<f64>() + draw.ln_remaining.exp();
-            assert!((mass - 1.0).abs() < 1e-12 && draw.rows.iter().sum::<u64>() == 4 && draw.rows.len() == held);
+            assert!((mass - 1.0).abs() < 1e-12 && draw.rows.iter().sum::<u64>() == 4);
             assert_eq!((draw.parameters.len(), draw.patterns.len()), (3 * held, 2 * held));
+            // label 1 is present in two rows and known of three, label 2 in three of four
+            let sum = |of: &[f64], c: usize| of.iter().skip(c).step_by(2).sum::<f64>();
+            assert_eq!((sum(&draw.present, 0), sum(&draw.known, 0)), (2.0, 3.0));
+            assert_eq!((sum(&draw.present, 1), sum(&draw.known, 1)), (3.0, 4.0));
             assert!(draw.ln_joint.is_finite() && draw.ln_likelihood < 0.0 && draw.alpha > 0.0);
             let (weights, precisions) = match sampler.labels {
                 LabelModel::Logit { .. } => (8, (2, 2)),
                 LabelModel::And { .. } => (8, (2, 0)),
+                LabelModel::Patterns(_) if sampler.apart.is_some() => (8, (2, 0)),
                 LabelModel::Patterns(_) => (0, (0, 0)),
             };
             assert_eq!((draw.weights.len(), (draw.weight_precision.len(), draw.pattern_precision.len())), (weights, precisions));
         }
         // the last draw is the state that was left
         let state: State = crate::run::saved_global::<Gibbs>(&kept.chains[0].checkpoint).unwrap();
-        assert_eq!((&draws[5].weights, &draws[5].patterns), (&state.point.weights, &state.point.patterns));
+        let patterns = state.point.patterns.chunks_exact(2).zip(&state.counts).filter(|(_, n)| **n > 0);
+        let patterns: Vec<f64> = patterns.flat_map(|(p, _)| p.to_vec()).collect();
+        assert_eq!((&draws[5].weights, &draws[5].patterns), (&state.point.weights, &patterns));
+        assert_eq!(state.seen.iter().collect::<Vec<_>>(), [&[0][..], &[0, 1], &[1]]);
     }
 }
 
@@ -112,7 +139,7 @@ fn tiny_data() {
     let none = dataset(&[], 0, &[1, 0], 2);
     let kernel = Kernel::Bernoulli(Bernoulli::new(1.0, &[], 1.0));
     let alpha = Concentration::Random(GammaFactor::new(1.0, 1.0));
-    let sampler = Gibbs::new(kernel, LabelModel::Patterns(beta_half()), alpha, 5);
+    let sampler = sampler(kernel, LabelModel::Patterns(beta_half()), alpha, 5);
     let none = Dataset { x: Matrix::dense(1, 0, Vec::new()), ..none };
     assert_eq!(run(&sampler, &none, 4).chains[0].draws.count, 4);
     for sampler in samplers(1) {
@@ -138,14 +165,18 @@ fn too_many_components() {
 fn pinned_draws() {
     let data = dataset(&COUNTS, 3, &Y, 2);
     let got = samplers(3).map(|sampler| {
-        let (draws, _) = read(&run(&sampler, &data, 2).chains).unwrap();
+        let (draws, _) = read(&run(&sampler, &data, 2).chains.iter().collect::<Vec<_>>()).unwrap();
         let draw = &draws[0];
-        [draw.ln_joint, draw.alpha, draw.ln_weights[0], draw.parameters[0], draw.patterns[0], draws[3].ln_joint]
+        // classifiers that are fitted apart have a chain of their own, beside that of the third sampler
+        let last = if sampler.apart.is_some() { draws[3].weights[1] } else { draws[3].ln_joint };
+        [draw.ln_joint, draw.alpha, draw.ln_weights[0], draw.parameters[0], draw.patterns[0], last]
     });
-    let pinned: [[f64; 6]; 3] = [
+    let pinned: [[f64; 6]; 5] = [
         [-18.726672336874326, 0.6160468401397496, -1.100550129299013, -0.28205463949076837, 0.7167089603744262, -20.263575718815034],
         [-20.95715382340933, 0.6160468401397496, -1.100550129299013, -0.28205463949076837, 3.7270129439504163, -21.710957669416764],
         [-18.03885359758693, 0.5652341748121262, -1.1000181596387264, -0.28205463949076837, 4.55647628398636, -22.91436756418342],
+        [-18.03885359758693, 0.5652341748121262, -1.1000181596387264, -0.28205463949076837, 4.55647628398636, -2.985503982103306],
+        [-18.03885359758693, 0.5652341748121262, -1.1000181596387264, -0.28205463949076837, 4.55647628398636, -2.0347204596842623],
     ];
     let pairs = got.as_flattened().iter().zip(pinned.as_flattened());
     pairs.for_each(|(g, p)| assert!((g - p).abs() <= 1e-9 * (1.0 + p.abs()), "{got:?}"));
