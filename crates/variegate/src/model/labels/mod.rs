@@ -13,9 +13,12 @@
 //! | `bound.rs`, `gamma_factor.rs`, `normal_factor.rs`, `expected_sigmoid.rs` | pieces of the variational posterior |
 //! | `gibbs/` | exact draws, which tests hold the ascent against; fits do not offer them yet |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
+//! | `memoized.rs`, `add_times.rs` | the ascent batch by batch, and sums that can be taken away again |
+//! | `moves/` | splits and merges of components, gated by the bound |
 //! | `stage.rs`, `posterior.rs`, `report.rs` | what a fit says of new rows and of itself |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
+mod add_times;
 mod and;
 mod bound;
 mod check;
@@ -32,7 +35,9 @@ mod inputs;
 mod kernel;
 mod label_part;
 mod logit;
+mod memoized;
 mod mixture;
+mod moves;
 mod normal_factor;
 #[cfg_attr(not(test), allow(dead_code))] // draws are for the exact sampler
 mod patterns;
@@ -54,7 +59,7 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
+pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, MoveKind, PatternKind, RowScaling, Settings};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -65,6 +70,7 @@ use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
 use crate::run::{Piece, Schedule, saved_global, state as saved};
+use memoized::{Memoized, batches_that_fit};
 use schema::Schema;
 use vb::Vb;
 
@@ -121,17 +127,37 @@ impl LabelsModel {
     fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         match self.settings.inference {
             InferenceKind::Vb => self.bind_vb(schema, warnings),
+            InferenceKind::Memoized => self.bind_memoized(schema, warnings),
         }
     }
 
     fn bind_vb(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = self.settings.clone();
-        let mixture = schema.mixture(&s)?;
-        let program = Vb { mixture, components: s.components as usize, tol: s.tol, max_sweeps: s.max_iter };
+        let program = Vb::new(schema.mixture(&s)?, &s);
         let (starts, sealed) = (s.n_init, saved::seal(SCHEMA, &schema)?);
         let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
         let read = move |chains: &[Piece]| {
             let states = chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect::<Result<Vec<_>>>()?;
+            Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
+    }
+
+    fn bind_memoized(&self, schema: Schema, mut warnings: Vec<String>) -> Result<Fit> {
+        let s = self.settings.clone();
+        let vb = Vb::new(schema.mixture(&s)?, &s);
+        let batches = batches_that_fit(&vb.mixture, &s)?;
+        if batches < s.batches as usize {
+            warnings.push(format!(
+                "there are {batches} batches instead of {}: the sums of more would not fit `label_memory`, {} GB",
+                s.batches, s.label_memory
+            ));
+        }
+        let program = Memoized { vb, batches };
+        let (starts, sealed) = (s.n_init, saved::seal(SCHEMA, &schema)?);
+        let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
+        let read = move |chains: &[Piece]| {
+            let states = chains.iter().map(|piece| Ok(saved_global::<Memoized>(&piece.checkpoint)?.ascent)).collect::<Result<Vec<_>>>()?;
             Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
         };
         Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))

@@ -22,6 +22,20 @@ words! {
     pub enum InferenceKind {
         /// Variational Bayes; every sweep visits all rows.
         Vb = "vb",
+        /// The same, batch by batch: the posterior follows each batch of rows, whose sums are remembered.
+        Memoized = "memoized",
+    }
+}
+
+words! {
+    /// Moves that change the number of components, each taken only if it raises the bound.
+    pub enum MoveKind {
+        /// None: components only lose their rows.
+        None = "none",
+        /// Two become one.
+        Merge = "merge",
+        /// One becomes two as well.
+        SplitMerge = "split-merge",
     }
 }
 
@@ -126,7 +140,7 @@ settings! {
     pub struct Settings {
         /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
         coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
-        /// How the posterior is found: variational Bayes (vb).
+        /// How the posterior is found: variational Bayes (vb), or the same with a global step after each batch of rows (memoized).
         inference: InferenceKind = InferenceKind::Vb, in word(InferenceKind::WORDS), read by Check;
         /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
@@ -138,6 +152,12 @@ settings! {
         combine: CombineKind = CombineKind::LogOdds, in word(CombineKind::WORDS);
         /// Components at the start; those that are not needed are removed.
         components: u64 = 20, in whole(1, 10_000), read by Check;
+        /// Moves that change their number, taken only if the bound rises: none, merge, or split-merge (vb, memoized).
+        moves: MoveKind = MoveKind::None, in word(MoveKind::WORDS), read by Check;
+        /// Most components that splits may lead to.
+        max_components: u64 = 100, in whole(1, 10_000), read by Check;
+        /// Parts of the rows, visited in turn (memoized); fewer where their sums would not fit `label_memory`.
+        batches: u64 = 10, in whole(1, 10_000), read by Check;
         /// Concentration of the weights of components; nothing learns it.
         concentration: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
         /// Shape of the Gamma prior of the concentration.
@@ -200,7 +220,7 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 8] {
+    pub(super) fn meaningless(&self) -> [Meaningless; 10] {
         use KernelKind as K;
         let (cut, auto) = (self.coupling == Coupling::Cut, self.features == K::Auto);
         let gaussian = matches!(self.features, K::GaussianDiag | K::GaussianFull);
@@ -220,6 +240,8 @@ impl Settings {
                 &["feature_shape", "feature_rate"],
                 "left out: it is for `features` gaussian-diag alone",
             ),
+            (self.inference != InferenceKind::Memoized, &["batches"], "left out: it is for `inference` memoized alone"),
+            (self.moves != MoveKind::SplitMerge, &["max_components"], "left out: it is for `moves` split-merge alone"),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
         ]
     }
