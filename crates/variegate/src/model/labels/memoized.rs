@@ -95,13 +95,7 @@ pub(super) fn total(batches: &[Sums]) -> Sums {
 
 impl Memoized {
     /// One lap over all batches, and what was planned beside it. `watch` is told of every step.
-    pub(crate) fn lap(
-        &self,
-        state: &mut State,
-        rows: &mut dyn Rows<Self>,
-        stream: Stream,
-        watch: &mut dyn FnMut(Event<'_>),
-    ) -> Result<()> {
+    pub(crate) fn lap(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream, watch: &mut dyn FnMut(Event<'_>)) -> Result<()> {
         let mixture = &self.vb.mixture;
         let State { ascent, batches } = state;
         let plan = std::mem::take(&mut ascent.moves.next);
@@ -131,7 +125,7 @@ impl Memoized {
                     split.children = self.children(split.parent, &view, &ascent.q, &all, &stats, &mut visit, &mut rng)?;
                 }
                 if let Some(children) = &mut split.children {
-                    children.frozen = view;
+                    *children.frozen = view;
                     split.sums.push((b, visit(children)?));
                 }
             }

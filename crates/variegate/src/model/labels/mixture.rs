@@ -315,7 +315,7 @@ impl Sums {
     }
 
     /// Calls f(numbers of all components, numbers of each) for every table that has components.
-    fn each_table(&mut self, size: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
+    pub(super) fn each_table(&mut self, size: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
         let components = self.components();
         f(&mut self.counts.0, 1);
         f(&mut self.entropies.0, 1);

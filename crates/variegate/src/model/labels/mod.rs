@@ -59,7 +59,10 @@ mod testing;
 mod tests;
 
 pub use posterior::LabelsPosterior;
-pub use settings::{BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, MoveKind, PatternKind, RowScaling, Settings};
+pub use settings::{
+    BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, InferenceKind, KernelKind, MoveKind, PatternKind, RowScaling,
+    Settings,
+};
 
 use serde_json::{Map, Value};
 use std::sync::Arc;

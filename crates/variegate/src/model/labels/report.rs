@@ -2,7 +2,7 @@
 
 use super::label_part::LabelFactors;
 use super::posterior::LabelsPosterior;
-use super::settings::Coupling;
+use super::settings::{Coupling, MoveKind};
 use super::vb::Standing;
 use crate::answer::{ColumnKind, Dim, Fact, NamedArray, Summary, SummaryTable};
 use crate::data::design::packed_len;
@@ -65,6 +65,10 @@ pub(super) fn summary(p: &LabelsPosterior) -> Summary {
             "the likelihood of features has the power {:.3}: this is a generalised posterior, and its bound is comparable with others of that power alone",
             p.mixture.kernel.power()
         ));
+    }
+    let most = p.settings.max_components;
+    if p.settings.moves == MoveKind::SplitMerge && q.components() as u64 >= most && p.settings.components < most {
+        warnings.push(format!("there are {most} components, as many as `max_components` allows: raise it, more may be better"));
     }
     Summary { facts, tables: vec![components, label_table(p)], converged: p.standing == Standing::Converged, warnings, notes }
 }

@@ -132,11 +132,7 @@ impl Vb {
     }
 
     /// Centres of clusters that rows begin in, q before its first update, and the sets of labels that rows have.
-    pub(super) fn begin(
-        &self,
-        all: &mut dyn FnMut(&Ask<'_>) -> Result<Stats>,
-        stream: Stream,
-    ) -> Result<(Vec<f64>, Factors, SeenSets)> {
+    pub(super) fn begin(&self, all: &mut dyn FnMut(&Ask<'_>) -> Result<Stats>, stream: Stream) -> Result<(Vec<f64>, Factors, SeenSets)> {
         let mut rng = stream.rng();
         let Stats { gathered, seen, .. } = all(&Ask::Gather { most: self.mixture.gathered_rows(), key: rng.next_u64() })?;
         let centres = self.mixture.centres(&gathered, self.components, &mut rng);

@@ -22,13 +22,13 @@ const LEAST_CHILD: f64 = 0.5;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Restricted {
     /// Tells what rows have of the parent, and of all other components.
-    pub(crate) frozen: View,
+    pub(crate) frozen: Box<View>,
     /// The parent's number, which is then the first child's; the second comes last.
     pub(crate) parent: usize,
     /// How children share.
     shares: Shares,
     /// Labels of all components, with the children.
-    labels: LabelView,
+    labels: Box<LabelView>,
 }
 
 /// How children share their parent.
@@ -37,7 +37,7 @@ enum Shares {
     /// Members go to the nearer of two rows, all else is halved.
     Nearer(Vec<f64>),
     /// As the expected log densities of the two say.
-    Between(View),
+    Between(Box<View>),
 }
 
 /// Two rows among gathered ones, the second far from the first more likely than near (k-means++); none where all rows are the same.
@@ -60,7 +60,7 @@ impl Restricted {
         let children: Vec<usize> = (0..q.components()).chain([parent]).collect();
         // until the first global step both children have the pattern of their parent
         q.labels.permute(&children);
-        Self { frozen, parent, shares: Shares::Nearer(seeds), labels: mixture.labels.view(&q.labels) }
+        Self { frozen: Box::new(frozen), parent, shares: Shares::Nearer(seeds), labels: Box::new(mixture.labels.view(&q.labels)) }
     }
 
     /// Children share as they do under q, which has them.
@@ -70,12 +70,12 @@ impl Restricted {
         labels.permute(&pair);
         let ln_weights = q.sticks.ln_weights();
         let components: Vec<_> = pair.iter().map(|&k| q.components[k].clone()).collect();
-        self.shares = Shares::Between(View {
+        self.shares = Shares::Between(Box::new(View {
             ln_weights: pair.iter().map(|&k| ln_weights[k]).collect(),
             table: mixture.kernel.expected(&components),
             labels: mixture.labels.view(&labels),
-        });
-        self.labels = mixture.labels.view(&q.labels);
+        }));
+        *self.labels = mixture.labels.view(&q.labels);
     }
 
     /// Alternates global steps and visits. `visit` gives sums of the rows that are looked at, `complete` makes of them those that a global

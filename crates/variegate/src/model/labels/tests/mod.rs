@@ -1,5 +1,8 @@
 //! Promises of the family: oracles, checks, fits of data drawn from the model, and odd data.
 
 mod fits;
+mod memoized;
 mod mixture;
+mod moves;
 mod odd;
+mod small;
