@@ -25,8 +25,9 @@ const LABELS: usize = 3;
 const WORDS: usize = 12;
 const UNKNOWN: f64 = 0.2;
 const COMPONENTS: u64 = 5;
-/// The ascent is followed for so many sweeps at most.
+/// The ascent is followed for so many sweeps after the last change of components, and for so many at most.
 const SWEEPS: u64 = 60;
+const MOST_SWEEPS: u64 = 400;
 /// Size of the changes that must not raise the bound.
 const CHANGE: f64 = 1e-3;
 
@@ -71,7 +72,7 @@ fn program(settings: &Settings) -> Result<(Vb, Generator)> {
     let generator = Generator { mixture: schema.mixture(&exact)?, kernel, words: WORDS, labels: LABELS };
     let components = settings.components.min(COMPONENTS) as usize;
     let vb = Vb::new(schema.mixture(settings)?, settings);
-    Ok((Vb { components, tol: 1e-12, max_sweeps: SWEEPS, ..vb }, generator))
+    Ok((Vb { components, tol: 1e-12, max_sweeps: MOST_SWEEPS, ..vb }, generator))
 }
 
 /// Where an ascent ends, and how much the bound fell in its worst sweep, relative to itself.
@@ -80,10 +81,14 @@ fn climb<P: Program>(program: &P, data: &Dataset<'_>, seed: u64, of: impl Fn(&P:
     let cut = blocks(data, BLOCK_ROWS);
     let mut chain = Typed::start(program, &cut, shape, seed, 0)?;
     let (mut last, mut fall) = (of(&chain.global).bound, 0.0f64);
-    while chain.sweeps() < SWEEPS {
-        let bound = chain.advance(false)?.objective;
-        fall = fall.max((last - bound) / last.abs());
-        last = bound;
+    // an ascent that has just changed its components is not at its top yet
+    let (mut same, mut components) = (0, 0);
+    while same < SWEEPS && chain.sweeps() < MOST_SWEEPS {
+        let report = chain.advance(false)?;
+        fall = fall.max((last - report.objective) / last.abs());
+        last = report.objective;
+        same = if report.components == components { same + 1 } else { 1 };
+        components = report.components;
     }
     Ok((of(&chain.global).q.clone(), fall))
 }

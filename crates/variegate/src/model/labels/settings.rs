@@ -153,7 +153,7 @@ settings! {
         /// Components at the start; those that are not needed are removed.
         components: u64 = 20, in whole(1, 10_000), read by Check;
         /// Moves that change their number, taken only if the bound rises: none, merge, or split-merge (vb, memoized).
-        moves: MoveKind = MoveKind::None, in word(MoveKind::WORDS), read by Check;
+        moves: MoveKind = MoveKind::SplitMerge, in word(MoveKind::WORDS), read by Check;
         /// Most components that splits may lead to.
         max_components: u64 = 100, in whole(1, 10_000), read by Check;
         /// Parts of the rows, visited in turn (memoized); fewer where their sums would not fit `label_memory`.

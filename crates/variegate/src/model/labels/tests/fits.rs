@@ -48,6 +48,9 @@ fn the_variational_bound_is_one() {
         json!({ "bound": "bohning" }),
         json!({ "concentration": 0.7, "feature_power": 0.3 }),
         json!({ "feature_power": null, "features": "multinomial" }),
+        json!({ "moves": "none" }),
+        json!({ "inference": "memoized", "batches": 3 }),
+        json!({ "inference": "memoized", "coupling": "and", "moves": "merge" }),
     ];
     for settings in cases.chain(more) {
         let model = family("labels").unwrap().configure(&map(settings.clone())).unwrap();
