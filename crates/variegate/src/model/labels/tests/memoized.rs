@@ -333,7 +333,7 @@ fn memoized_fits_answer() {
     let summary = found.posterior.summary();
     assert!(summary.converged, "{:?}", summary.notes);
     assert_eq!(summary.tables[0].rows.len(), 4);
-    for (wrong, name) in [(json!({ "batches": 3 }), "batches"), (json!({ "max_components": 3 }), "max_components")] {
+    for (wrong, name) in [(json!({ "batches": 3 }), "batches"), (json!({ "moves": "merge", "max_components": 3 }), "max_components")] {
         let text = family("labels").unwrap().configure(&map(wrong)).map(|_| ()).unwrap_err().to_string();
         assert!(text.contains(name), "{text}");
     }
