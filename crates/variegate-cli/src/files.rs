@@ -275,7 +275,9 @@ pub fn read_further(
     options.target = match (asked, options.target) {
         (Some(asked), _) => Some(asked),
         (None, _) if svmlight => Some(ColumnSpec::column("label")),
-        (None, Some(ColumnSpec::File { .. })) => bail!("the labels of the fit were in another file: name that of these rows with --target FILE"),
+        (None, Some(ColumnSpec::File { .. })) => {
+            bail!("the labels of the fit were in another file: name that of these rows with --target FILE")
+        }
         (None, recorded) => recorded,
     };
     let schema = Schema { columns: posterior.columns().to_vec(), width: posterior.width() };

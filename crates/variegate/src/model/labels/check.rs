@@ -8,16 +8,17 @@ use rand::Rng;
 
 use super::generate::Generator;
 use super::label_part::LabelFactors;
+use super::memoized::Memoized;
 use super::mixture::{Factors, Scratch, Sums};
 use super::schema::Schema;
 use super::settings::{InferenceKind, KernelKind, Settings};
 use super::stage::{Room, Stage};
 use super::svi::Svi;
-use super::vb::Vb;
+use super::vb::{State, Vb};
 use crate::Result;
 use crate::check::{CheckReport, Comparison, Progress};
 use crate::data::{Dataset, blocks};
-use crate::run::{Chain, Merge, Purpose, Shape, Stream, Typed};
+use crate::run::{Chain, Merge, Program, Purpose, Shape, Stream, Typed};
 
 const ROWS: usize = 30;
 const BLOCK_ROWS: usize = 7;
@@ -26,8 +27,9 @@ const LABELS: usize = 3;
 const WORDS: usize = 12;
 const UNKNOWN: f64 = 0.2;
 const COMPONENTS: u64 = 5;
-/// The ascent is followed for so many sweeps at most.
+/// The ascent is followed for so many sweeps after the last change of components, and for so many at most.
 const SWEEPS: u64 = 60;
+const MOST_SWEEPS: u64 = 400;
 /// Size of the changes that must not raise the bound.
 const CHANGE: f64 = 1e-3;
 
@@ -70,7 +72,7 @@ pub(super) fn check(settings: &Settings, data_sets: u64, seed: u64, progress: &m
     }])
 }
 
-/// The program of small data that are drawn from the prior.
+/// The ascent of small data that are drawn from the prior.
 fn program(settings: &Settings) -> Result<(Vb, Generator)> {
     let kernel = if settings.features == KernelKind::Auto { KernelKind::GaussianDiag } else { settings.features };
     let names = (1..=LABELS).map(|c| c.to_string()).collect();
@@ -78,7 +80,26 @@ fn program(settings: &Settings) -> Result<(Vb, Generator)> {
     let exact = Settings { feature_power: Some(1.0), ..settings.clone() };
     let generator = Generator { mixture: schema.mixture(&exact)?, kernel, words: WORDS, labels: LABELS };
     let components = settings.components.min(COMPONENTS) as usize;
-    Ok((Vb { mixture: schema.mixture(settings)?, components, tol: 1e-12, max_sweeps: SWEEPS }, generator))
+    let vb = Vb::new(schema.mixture(settings)?, settings);
+    Ok((Vb { components, tol: 1e-12, max_sweeps: MOST_SWEEPS, ..vb }, generator))
+}
+
+/// Where an ascent ends, and how much the bound fell in its worst sweep, relative to itself.
+fn climb<P: Program>(program: &P, data: &Dataset<'_>, seed: u64, of: impl Fn(&P::Global) -> &State) -> Result<(Factors, f64)> {
+    let shape = Shape { rows: ROWS, cols: COLUMNS, blocks: ROWS.div_ceil(BLOCK_ROWS) as u32, block_rows: BLOCK_ROWS };
+    let cut = blocks(data, BLOCK_ROWS);
+    let mut chain = Typed::start(program, &cut, shape, seed, 0)?;
+    let (mut last, mut fall) = (of(&chain.global).bound, 0.0f64);
+    // an ascent that has just changed its components is not at its top yet
+    let (mut same, mut components) = (0, 0);
+    while same < SWEEPS && chain.sweeps() < MOST_SWEEPS {
+        let report = chain.advance(false)?;
+        fall = fall.max((last - report.objective) / last.abs());
+        last = report.objective;
+        same = if report.components == components { same + 1 } else { 1 };
+        components = report.components;
+    }
+    Ok((of(&chain.global).q.clone(), fall))
 }
 
 fn one(settings: &Settings, whole: &Settings, stream: Stream, seen: &mut Seen) -> Result<()> {
@@ -88,20 +109,17 @@ fn one(settings: &Settings, whole: &Settings, stream: Stream, seen: &mut Seen) -
     // patterns that are shares of labels need every label of a row or none
     let unknown = if program.mixture.labels.needs_whole_rows() { 0.0 } else { UNKNOWN };
     let (data, _) = generator.rows(&world, ROWS, unknown, &mut rng)?;
-    let shape = Shape { rows: ROWS, cols: COLUMNS, blocks: ROWS.div_ceil(BLOCK_ROWS) as u32, block_rows: BLOCK_ROWS };
-    let cut = blocks(&data, BLOCK_ROWS);
-    let mut chain = Typed::start(&program, &cut, shape, rng.next_u64(), 0)?;
-    let mut last = chain.global.bound;
-    while chain.sweeps() < SWEEPS {
-        let bound = chain.advance(false)?.objective;
-        seen.fall = seen.fall.max((last - bound) / last.abs());
-        last = bound;
-    }
+    let (q, fall) = if settings.inference == InferenceKind::Memoized {
+        let memoized = Memoized { vb: program.clone(), batches: settings.batches as usize };
+        climb(&memoized, &data, rng.next_u64(), |state| &state.ascent)?
+    } else {
+        climb(&program, &data, rng.next_u64(), |state| state)?
+    };
+    seen.fall = seen.fall.max(fall);
     let mixture = &program.mixture;
-    let q = &chain.global.q;
     let rows = |q: &Factors| from_rows(&program, q, &data);
-    let (from_rows, mut sums) = rows(q);
-    let at_rows = mixture.bound(q, &sums);
+    let (from_rows, mut sums) = rows(&q);
+    let at_rows = mixture.bound(&q, &sums);
     seen.difference = seen.difference.max(((from_rows - at_rows) / at_rows).abs());
     let mut best = q.clone();
     mixture.update(&mut best, &mut sums)?;

@@ -238,6 +238,14 @@ impl LabelStats {
         self.and.permute(order);
         self.cut.permute(order, components);
     }
+
+    /// Calls f(numbers of all components, numbers of each) for every table of so many components, label by label where labels come first.
+    pub(crate) fn each_table(&mut self, components: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
+        self.logit.each_table(f);
+        self.shared.each_table(f);
+        self.and.each_table(f);
+        self.cut.patterns.each_table(components, f);
+    }
 }
 
 /// Multiplies what belongs to each label, in a table that has labels side by side.

@@ -1,7 +1,7 @@
 //! The variational posterior of sticks, components and labels, and what rows say of it.
 //!
 //! A visit finds the responsibilities r_i of each row (the local step) and sums; the global step finds q from sums alone. After both,
-//! the bound on the log evidence follows from sums too. The book's chapter on `labels` has the derivation.
+//! the bound on the log evidence follows from sums too, and so does what becomes of it when components are joined or left out. The book's chapter on `labels` has the derivation.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,9 +44,9 @@ pub(crate) struct Factors {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct View {
     /// E ln π_k.
-    ln_weights: Vec<f64>,
-    table: Table,
-    labels: LabelView,
+    pub(super) ln_weights: Vec<f64>,
+    pub(super) table: Table,
+    pub(super) labels: LabelView,
 }
 
 /// What rows report.
@@ -56,6 +56,8 @@ pub(crate) struct Sums {
     pub(crate) counts: Sum<Vec<f64>>,
     /// −Σ_ik r_ik ln r_ik.
     pub(crate) entropy: Sum<f64>,
+    /// The same of each component.
+    pub(crate) entropies: Sum<Vec<f64>>,
     /// Statistics of the kernel, component after component.
     pub(crate) kernel: Sum<Vec<f64>>,
     /// Coefficients of counts.
@@ -67,21 +69,22 @@ pub(crate) struct Sums {
     pub(crate) present: Sum<Vec<f64>>,
     pub(crate) known: Sum<Vec<f64>>,
 }
-merge_fields!(Sums, counts, entropy, kernel, coefficients, value, labels, present, known);
+merge_fields!(Sums, counts, entropy, entropies, kernel, coefficients, value, labels, present, known);
 
 /// Buffers, reused from block to block.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) inputs: InputScratch,
-    kernel: kernel::Scratch,
-    labels: LabelScratch,
-    r: Vec<f64>,
-    other: Buffers,
+    pub(super) kernel: kernel::Scratch,
+    pub(super) labels: LabelScratch,
+    /// Responsibilities of the last visit (rows×K).
+    pub(super) r: Vec<f64>,
+    pub(super) other: Buffers,
 }
 
 /// Buffers of sums that every coupling has.
 #[derive(Default)]
-struct Buffers {
+pub(super) struct Buffers {
     coefficients: Vec<f64>,
     present: Vec<f64>,
     known: Vec<f64>,
@@ -110,27 +113,43 @@ impl Mixture {
         let k = view.ln_weights.len();
         let Scratch { inputs, kernel, labels, r, other } = scratch;
         self.inputs.with(block.x, inputs, |x, panel| {
-            r.clear();
-            (0..x.rows()).for_each(|_| r.extend_from_slice(&view.ln_weights));
-            view.table.evaluate(x, r, kernel);
-            self.labels.terms(&view.labels, panel, block.y.labels(), r, labels);
-            let (mut value, mut entropy) = (0.0, 0.0);
-            for l in r.chunks_exact_mut(k) {
-                let all = log_sum_exp(l);
-                value += all;
-                for l in l {
-                    let share = (*l - all).exp();
-                    // 0 ln 0 = 0
-                    entropy -= if share > 0.0 { share * (*l - all) } else { 0.0 };
-                    *l = share;
-                }
-            }
-            let mut sums = Sums { entropy: Sum(entropy), value: Sum(value), ..Sums::default() };
+            let mut sums = self.local(view, x, panel, block.y.labels(), r, (kernel, labels));
             self.add(x, block.y.labels(), r, k, &mut sums, kernel, other);
             sums.value.0 += sums.coefficients.0;
             self.labels.add(&view.labels, panel, block.y.labels(), r, &mut sums.labels, labels);
             sums
         })
+    }
+
+    /// The local step: r (rows×K), its entropies and Σ_i ln Σ_k exp l_ik without coefficients; no other sums yet.
+    pub(super) fn local(
+        &self,
+        view: &View,
+        x: X<'_>,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        r: &mut Vec<f64>,
+        (kernel, labels): (&mut kernel::Scratch, &mut LabelScratch),
+    ) -> Sums {
+        let k = view.ln_weights.len();
+        r.clear();
+        (0..x.rows()).for_each(|_| r.extend_from_slice(&view.ln_weights));
+        view.table.evaluate(x, r, kernel);
+        self.labels.terms(&view.labels, panel, y, r, labels);
+        let (mut value, mut entropy, mut entropies) = (0.0, 0.0, vec![0.0; k]);
+        for l in r.chunks_exact_mut(k) {
+            let all = log_sum_exp(l);
+            value += all;
+            for (l, of_component) in l.iter_mut().zip(&mut entropies) {
+                let share = (*l - all).exp();
+                // 0 ln 0 = 0
+                let term = if share > 0.0 { share * (*l - all) } else { 0.0 };
+                entropy -= term;
+                *of_component -= term;
+                *l = share;
+            }
+        }
+        Sums { entropy: Sum(entropy), entropies: Sum(entropies), value: Sum(value), ..Sums::default() }
     }
 
     /// Products of the columns, for couplings that need them.
@@ -154,11 +173,7 @@ impl Mixture {
             r.clear();
             r.resize(x.rows() * components, 0.0);
             f(x, r);
-            let entropy = r.iter().filter(|r| **r > 0.0).map(|r| -r * r.ln()).sum();
-            let mut sums = Sums { entropy: Sum(entropy), ..Sums::default() };
-            self.add(x, block.y.labels(), r, components, &mut sums, kernel, other);
-            self.labels.add(labels, panel, block.y.labels(), r, &mut sums.labels, label_scratch);
-            sums
+            self.sums_of(labels, x, panel, block.y.labels(), r, components, (kernel, label_scratch, other))
         })
     }
 
@@ -166,6 +181,28 @@ impl Mixture {
     pub(crate) fn with_shares(&self, block: &Block<'_>, scratch: &mut Scratch, f: impl FnOnce(&mut Panel<'_>, &[f64])) {
         let Scratch { inputs, r, .. } = scratch;
         self.inputs.with(block.x, inputs, |_, panel| f(panel, r));
+    }
+
+    /// Sums of rows with any responsibilities (rows×K), their labels as a view has them.
+    pub(super) fn sums_of(
+        &self,
+        labels: &LabelView,
+        x: X<'_>,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        r: &[f64],
+        components: usize,
+        (kernel, label_scratch, other): (&mut kernel::Scratch, &mut LabelScratch, &mut Buffers),
+    ) -> Sums {
+        let entropy = r.iter().filter(|r| **r > 0.0).map(|r| -r * r.ln()).sum();
+        let mut entropies = vec![0.0; components];
+        for r in r.chunks_exact(components) {
+            entropies.iter_mut().zip(r).for_each(|(e, &r)| *e += entropy_of(r));
+        }
+        let mut sums = Sums { entropy: Sum(entropy), entropies: Sum(entropies), ..Sums::default() };
+        self.add(x, y, r, components, &mut sums, kernel, other);
+        self.labels.add(labels, panel, y, r, &mut sums.labels, label_scratch);
+        sums
     }
 
     fn add(&self, x: X<'_>, y: &[i8], r: &[f64], k: usize, sums: &mut Sums, scratch: &mut kernel::Scratch, other: &mut Buffers) {
@@ -190,13 +227,20 @@ impl Mixture {
         }
     }
 
-    /// The global step: components are put in order of falling weight, then every factor is found from the sums.
-    pub(crate) fn update(&self, q: &mut Factors, sums: &mut Sums) -> Result<()> {
+    /// The global step: components are put in order of falling weight, then every factor is found from the sums. The order is given back:
+    /// component `order[k]` has become component k.
+    pub(crate) fn update(&self, q: &mut Factors, sums: &mut Sums) -> Result<Vec<usize>> {
         let order = sums.falling();
         sums.permute(&order, self.kernel.size());
         q.labels.permute(&order);
+        self.update_in_order(q, sums)?;
+        Ok(order)
+    }
+
+    /// The global step with components as they are.
+    pub(crate) fn update_in_order(&self, q: &mut Factors, sums: &Sums) -> Result<()> {
         q.sticks.update(&sums.counts.0);
-        q.components = self.kernel.posteriors(&sums.kernel.0, order.len())?;
+        q.components = self.kernel.posteriors(&sums.kernel.0, sums.counts.0.len())?;
         q.counts.clone_from(&sums.counts.0);
         q.present.clone_from(&sums.present.0);
         q.known.clone_from(&sums.known.0);
@@ -265,16 +309,62 @@ impl Sums {
         }
     }
 
-    /// Component `order[k]` becomes component k; those not named are left out.
+    /// Number of components.
+    pub(super) fn components(&self) -> usize {
+        self.counts.0.len()
+    }
+
+    /// Component `order[k]` becomes component k; those not named are left out, and one that is named twice is there twice.
     pub(crate) fn permute(&mut self, order: &[usize], size: usize) {
-        let components = self.counts.0.len();
-        self.counts.0 = order.iter().map(|&k| self.counts.0[k]).collect();
+        let components = self.components();
+        for counts in [&mut self.counts.0, &mut self.entropies.0] {
+            *counts = order.iter().map(|&k| counts[k]).collect();
+        }
         self.kernel.0 = order.iter().flat_map(|&k| self.kernel.0[k * size..(k + 1) * size].to_vec()).collect();
         for table in [&mut self.present.0, &mut self.known.0] {
             let labels = table.len() / components.max(1);
             *table = order.iter().flat_map(|&k| table[k * labels..(k + 1) * labels].to_vec()).collect();
         }
         self.labels.permute(order, components);
+    }
+
+    /// Rows of component `from` become rows of `into`, at the points of tangency that they had; nothing is left in `from`. `entropy` is
+    /// −Σ_i (r_ij + r_il) ln(r_ij + r_il) of the two, the one thing that sums do not tell.
+    pub(super) fn join(&mut self, into: usize, from: usize, entropy: f64, size: usize) {
+        self.entropy.0 += entropy - self.entropies.0[into] - self.entropies.0[from];
+        self.each_table(size, &mut |table, width| move_component(table, width, into, from));
+        self.entropies.0[into] = entropy;
+    }
+
+    /// Component k has no rows any more; what is summed over all components stays.
+    pub(super) fn forget(&mut self, k: usize, size: usize) {
+        self.each_table(size, &mut |table, width| table[k * width..(k + 1) * width].fill(0.0));
+    }
+
+    /// Calls f(numbers of all components, numbers of each) for every table that has components.
+    pub(super) fn each_table(&mut self, size: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
+        let components = self.components();
+        f(&mut self.counts.0, 1);
+        f(&mut self.entropies.0, 1);
+        f(&mut self.kernel.0, size);
+        for table in [&mut self.present.0, &mut self.known.0] {
+            let labels = table.len() / components.max(1);
+            f(table, labels);
+        }
+        self.labels.each_table(components, f);
+    }
+}
+
+/// −r ln r.
+pub(super) fn entropy_of(r: f64) -> f64 {
+    if r > 0.0 { -r * r.ln() } else { 0.0 }
+}
+
+/// What component `from` has of a table is added to what `into` has; nothing is left in `from`.
+pub(super) fn move_component(table: &mut [f64], width: usize, into: usize, from: usize) {
+    for j in 0..width {
+        let moved = std::mem::take(&mut table[from * width + j]);
+        table[into * width + j] += moved;
     }
 }
 

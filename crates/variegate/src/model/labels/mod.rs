@@ -13,12 +13,15 @@
 //! | `../linear/` | weights of labels, classifiers, and pieces of the variational posterior |
 //! | `gibbs/` | exact draws |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
-//! | `svi/` | the same by minibatches, for many rows and for rows that come later |
+//! | `memoized.rs`, `add_times.rs` | the ascent batch by batch, and sums that can be taken away again |
+//! | `moves/` | splits and merges of components, gated by the bound |
+//! | `svi/` | the ascent by minibatches, for many rows and for rows that come later |
 //! | `stage.rs`, `report.rs` | what a variational posterior says of new rows and of itself |
 //! | `sampled/` | the same of draws, and which of their components are the same |
 //! | `posterior.rs`, `saved.rs` | a fit, whichever of the two it has, and how it is saved |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
+mod add_times;
 mod and;
 mod check;
 mod cut;
@@ -27,7 +30,9 @@ mod gibbs;
 mod inputs;
 mod kernel;
 mod label_part;
-mod mixture;
+mod memoized;
+pub(super) mod mixture;
+mod moves;
 mod patterns;
 mod posterior;
 mod report;
@@ -51,8 +56,8 @@ mod tests;
 
 pub use posterior::LabelsPosterior;
 pub use settings::{
-    BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, HistoryKind, InferenceKind, KernelKind, PatternKind, RowScaling,
-    Settings,
+    BoundKind, ClassifierKind, CombineKind, Coupling, CovarianceKind, HistoryKind, InferenceKind, KernelKind, MoveKind, PatternKind,
+    RowScaling, Settings,
 };
 
 use serde_json::{Map, Value};
@@ -66,6 +71,7 @@ use crate::check::{CheckReport, Effort, Progress};
 use crate::data::{Needs, Questions, Survey, TargetKind};
 use crate::run::{Piece, Schedule, saved_global, state};
 use gibbs::Gibbs;
+use memoized::{Memoized, batches_that_fit};
 use schema::Schema;
 use svi::Svi;
 use vb::Vb;
@@ -129,17 +135,37 @@ impl LabelsModel {
             InferenceKind::Vb => self.bind_vb(schema, warnings),
             InferenceKind::Svi => self.bind_svi((schema, None), warnings),
             InferenceKind::Gibbs => self.bind_gibbs(schema, warnings),
+            InferenceKind::Memoized => self.bind_memoized(schema, warnings),
         }
     }
 
     fn bind_vb(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = self.settings.clone();
-        let mixture = schema.mixture(&s)?;
-        let program = Vb { mixture, components: s.components as usize, tol: s.tol, max_sweeps: s.max_iter };
+        let program = Vb::new(schema.mixture(&s)?, &s);
         let (starts, sealed) = (s.n_init, state::seal(SCHEMA, &schema)?);
         let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
         let read = move |chains: &[Piece]| {
             let states = chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect::<Result<Vec<_>>>()?;
+            Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
+        };
+        Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
+    }
+
+    fn bind_memoized(&self, schema: Schema, mut warnings: Vec<String>) -> Result<Fit> {
+        let s = self.settings.clone();
+        let vb = Vb::new(schema.mixture(&s)?, &s);
+        let batches = batches_that_fit(&vb.mixture, &s)?;
+        if batches < s.batches as usize {
+            warnings.push(format!(
+                "there are {batches} batches instead of {}: the sums of more would not fit `label_memory`, {} GB",
+                s.batches, s.label_memory
+            ));
+        }
+        let program = Memoized { vb, batches };
+        let (starts, sealed) = (s.n_init, state::seal(SCHEMA, &schema)?);
+        let schedule = Schedule::Ascend { max_sweeps: s.max_iter };
+        let read = move |chains: &[Piece]| {
+            let states = chains.iter().map(|piece| Ok(saved_global::<Memoized>(&piece.checkpoint)?.ascent)).collect::<Result<Vec<_>>>()?;
             Ok(Box::new(LabelsPosterior::best(&schema, &s, states)?) as Box<dyn Posterior>)
         };
         Ok(Fit::new(Arc::new(program), starts, schedule, sealed, warnings, read))
@@ -216,7 +242,9 @@ impl Model for LabelsModel {
 
     fn check(&self, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
         match self.settings.inference {
-            InferenceKind::Vb | InferenceKind::Svi => check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress),
+            InferenceKind::Vb | InferenceKind::Memoized | InferenceKind::Svi => {
+                check::check(&self.settings, effort.calibration.data_sets / 10, seed, progress)
+            }
             InferenceKind::Gibbs => gibbs::check::check(&gibbs::check::Subject::of(&self.settings)?, effort, seed, progress),
         }
     }

@@ -292,6 +292,16 @@ impl Stats {
         self.present.0 = permuted(&self.present.0, width, order);
         self.absent.0 = permuted(&self.absent.0, width, order);
     }
+
+    /// Calls f(numbers of all components, numbers of each) for both tables.
+    pub(crate) fn each_table(&mut self, components: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
+        for table in [&mut self.present.0, &mut self.absent.0] {
+            let width = table.len() / components.max(1);
+            if width > 0 {
+                f(table, width);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

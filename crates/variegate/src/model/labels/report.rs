@@ -3,7 +3,7 @@
 use super::label_part::LabelFactors;
 use super::logit::rowwise;
 use super::posterior::{Ascended, LabelsPosterior};
-use super::settings::Coupling;
+use super::settings::{Coupling, MoveKind};
 use super::vb::Standing;
 use crate::answer::{ColumnKind, Dim, Fact, NamedArray, Summary, SummaryTable};
 use crate::data::design::packed_len;
@@ -54,8 +54,11 @@ pub(super) fn summary(p: &LabelsPosterior, found: &Ascended) -> Summary {
     let labels = schema.labels.len();
     let shown = q.counts.iter().filter(|n| **n >= SHOWN_ROWS).count();
     let mut bound = match &found.stream {
-        None => Fact::number("bound on the log evidence", found.bound)
-            .remark(format!("best of {}, {} sweeps", found.bounds.len(), found.sweeps)),
+        None => Fact::number("bound on the log evidence", found.bound).remark(format!(
+            "best of {}, {} sweeps",
+            found.bounds.len(),
+            found.sweeps
+        )),
         Some(left) => Fact::number("mean log probability of a label", left.score)
             .remark(format!("predicted before its row was used, in the last of {} passes", found.sweeps)),
     };
@@ -82,7 +85,12 @@ pub(super) fn summary(p: &LabelsPosterior, found: &Ascended) -> Summary {
         Standing::Rising => notes.push("the ascent is not done: resume the run".to_string()),
         Standing::OutOfSweeps => notes.push("the bound was still rising after the last sweep: raise `max_iter`".to_string()),
     }
-    let warnings = power_warning(p).map(|w| w + ", and its bound is comparable with others of that power alone").into_iter().collect();
+    let mut warnings: Vec<String> =
+        power_warning(p).map(|w| w + ", and its bound is comparable with others of that power alone").into_iter().collect();
+    let (most, s) = (p.settings.max_components, &p.settings);
+    if found.stream.is_none() && s.moves == MoveKind::SplitMerge && q.components() as u64 >= most && s.components < most {
+        warnings.push(format!("there are {most} components, as many as `max_components` allows: raise it, more may be better"));
+    }
     let converged = found.standing == Standing::Converged;
     Summary { facts, tables: vec![components, label_table(p, found)], converged, warnings, notes }
 }

@@ -77,7 +77,7 @@ impl Schema {
             means: survey.columns().iter().map(|c| c.mean()).collect(),
             kernel,
             bound: match s.inference {
-                InferenceKind::Vb | InferenceKind::Svi => bound_of(s, inputs.classifier.dim(), survey)?,
+                InferenceKind::Vb | InferenceKind::Memoized | InferenceKind::Svi => bound_of(s, inputs.classifier.dim(), survey)?,
                 InferenceKind::Gibbs => sampler_fits(inputs.classifier.dim(), header.labels().len())?,
             },
             inputs,
@@ -347,7 +347,7 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
     let small = bytes <= s.label_memory * 1e9;
     let quick = labels as f64 * (coefficients as f64).powi(3) <= MOST_WORK;
     let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
-    let shared = s.inference == InferenceKind::Vb && s.coupling == Coupling::Logit && whole && survey.labels().partly_known == 0;
+    let shared = s.inference != InferenceKind::Svi && s.coupling == Coupling::Logit && whole && survey.labels().partly_known == 0;
     match s.bound {
         BoundKind::JaakkolaJordan => Ok(Bound::JaakkolaJordan),
         BoundKind::Bohning => Ok(Bound::Bohning),

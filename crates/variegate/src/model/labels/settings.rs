@@ -22,6 +22,8 @@ words! {
     pub enum InferenceKind {
         /// Variational Bayes; every sweep visits all rows.
         Vb = "vb",
+        /// The same, batch by batch: the posterior follows each batch of rows, whose sums are remembered.
+        Memoized = "memoized",
         /// Exact draws, by a slice for each row.
         Gibbs = "gibbs",
         /// Stochastic variational Bayes: a step for every minibatch of rows, and further rows later.
@@ -36,6 +38,18 @@ words! {
         Missing = "missing",
         /// It was absent there.
         Negative = "negative",
+    }
+}
+
+words! {
+    /// Moves that change the number of components, each taken only if it raises the bound.
+    pub enum MoveKind {
+        /// None: components only lose their rows.
+        None = "none",
+        /// Two become one.
+        Merge = "merge",
+        /// One becomes two as well.
+        SplitMerge = "split-merge",
     }
 }
 
@@ -142,7 +156,7 @@ settings! {
     pub struct Settings {
         /// How labels depend on components and the row: log-odds add (logit), both must say yes (and), or fitted apart (cut).
         coupling: Coupling = Coupling::Logit, in word(Coupling::WORDS), read by Simulate, Check;
-        /// How the posterior is found: all rows in every sweep (vb), a minibatch at a time (svi), or exact draws (gibbs).
+        /// How the posterior is found: all rows in every sweep (vb), batch by batch (memoized), by minibatches (svi), or exact draws (gibbs).
         inference: InferenceKind = InferenceKind::Vb, in word(InferenceKind::WORDS), read by Check;
         /// Distribution of rows within a component; auto takes bernoulli for zeros and ones, multinomial for counts, else gaussian-diag.
         features: KernelKind = KernelKind::Auto, in word(KernelKind::WORDS), read by Simulate, Check;
@@ -154,6 +168,12 @@ settings! {
         combine: CombineKind = CombineKind::LogOdds, in word(CombineKind::WORDS);
         /// Components at the start; those that are not needed are removed.
         components: u64 = 20, in whole(1, 10_000), read by Check;
+        /// Moves that change their number, taken only if the bound rises: none, merge, or split-merge (vb, memoized).
+        moves: MoveKind = MoveKind::SplitMerge, in word(MoveKind::WORDS), read by Check;
+        /// Most components that splits may lead to.
+        max_components: u64 = 100, in whole(1, 10_000), read by Check;
+        /// Parts of the rows, visited in turn (memoized); fewer where their sums would not fit `label_memory`.
+        batches: u64 = 10, in whole(1, 10_000), read by Check;
         /// Concentration of the weights of components; nothing learns it.
         concentration: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
         /// Shape of the Gamma prior of the concentration.
@@ -255,8 +275,15 @@ impl Settings {
             ),
             (!svi, &["passes", "batch_rows", "step_delay", "step_power", "decay", "history"], "left out: it is for `inference` svi alone"),
             (svi && self.coupling != Coupling::Logit, &["history"], "missing: only `coupling` logit can take rows back in time"),
-            (svi, &["n_init", "tol", "max_iter"], "left out: `inference` svi makes one start and `passes` over the rows"),
+            (
+                svi,
+                &["n_init", "tol", "max_iter", "moves", "max_components"],
+                "left out: `inference` svi makes one start and `passes` over the rows, with as many components",
+            ),
             (svi && self.decay.is_some(), &["step_delay", "step_power", "passes"], "left out: with `decay` every row counts once"),
+            (samples, &["moves", "max_components"], "left out: `inference` gibbs finds their number by itself"),
+            (self.inference != InferenceKind::Memoized, &["batches"], "left out: it is for `inference` memoized alone"),
+            (self.moves != MoveKind::SplitMerge, &["max_components"], "left out: it is for `moves` split-merge alone"),
             (self.concentration.is_some(), &["concentration_shape", "concentration_rate"], "left out: the concentration is given"),
             (samples, &["bound", "covariance", "label_memory", "n_init", "tol", "max_iter"], "left out: `inference` gibbs raises no bound"),
             (!samples, SAMPLING, "left out: it is for `inference` gibbs alone"),

@@ -26,7 +26,19 @@ impl Mixture {
 
     /// Some rows of a block, as clusters see them.
     pub(crate) fn gather(&self, most: usize, key: u64, block: &Block<'_>, scratch: &mut super::mixture::Scratch) -> Gathered {
-        let mut hashes: Vec<(u64, u32, usize)> = (0..block.rows()).map(|i| (hash_of(key, block, i), 0, i)).collect();
+        self.gather_of(0..block.rows(), most, key, block, scratch)
+    }
+
+    /// Some of these rows of a block.
+    pub(super) fn gather_of(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        most: usize,
+        key: u64,
+        block: &Block<'_>,
+        scratch: &mut super::mixture::Scratch,
+    ) -> Gathered {
+        let mut hashes: Vec<(u64, u32, usize)> = rows.map(|i| (hash_of(key, block, i), 0, i)).collect();
         keep_smallest(&mut hashes, most);
         let row = |(hash, class, i): (u64, u32, usize)| {
             let mut row = vec![0.0; self.kernel.width()];
@@ -57,19 +69,27 @@ impl Mixture {
 
     /// Responsibilities of rows: most of a row belongs to the nearest centre.
     pub(crate) fn nearest(&self, centres: &[f64], x: X<'_>, r: &mut [f64]) {
+        let components = centres.len() / self.kernel.width().max(1);
+        self.each_nearest(centres, x, |i, best| {
+            let r = &mut r[i * components..(i + 1) * components];
+            r.fill((1.0 - OWN_SHARE) / components as f64);
+            r[best] += OWN_SHARE;
+        });
+    }
+
+    /// Calls f(row, its nearest centre) for every row.
+    pub(super) fn each_nearest(&self, centres: &[f64], x: X<'_>, mut f: impl FnMut(usize, usize)) {
         let width = self.kernel.width().max(1);
         let components = centres.len() / width;
         let squares: Vec<f64> = centres.chunks_exact(width).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
         let mut score = vec![0.0; components];
-        for (i, r) in r.chunks_exact_mut(components).enumerate() {
+        for i in 0..x.rows() {
             let times = self.times(x, i);
             score.iter_mut().zip(&squares).for_each(|(s, q)| *s = -q);
             x.for_row(i, |j, v| {
                 score.iter_mut().enumerate().for_each(|(k, s)| *s += times * v * centres[k * width + j]);
             });
-            let best = (0..components).fold(0, |best, k| if score[k] > score[best] { k } else { best });
-            r.fill((1.0 - OWN_SHARE) / components as f64);
-            r[best] += OWN_SHARE;
+            f(i, (0..components).fold(0, |best, k| if score[k] > score[best] { k } else { best }));
         }
     }
 }

@@ -88,15 +88,11 @@ impl Stats {
         }
     }
 
-    /// What component `from` has goes to component `into`; nothing is left in `from`.
-    #[cfg(test)]
-    pub(crate) fn join(&mut self, into: usize, from: usize) {
+    /// Calls f(numbers of all components, 1) for every label of every table that has components.
+    pub(crate) fn each_table(&mut self, f: &mut dyn FnMut(&mut [f64], usize)) {
         let components = self.components();
         for table in [&mut self.present.0, &mut self.absent.0] {
-            for label in table.chunks_exact_mut(components.max(1)) {
-                let moved = std::mem::take(&mut label[from]);
-                label[into] += moved;
-            }
+            table.chunks_exact_mut(components.max(1)).for_each(|label| f(label, 1));
         }
     }
 }

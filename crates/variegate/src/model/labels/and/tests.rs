@@ -2,13 +2,14 @@
 
 use super::super::bound::Bound;
 use super::super::gamma_factor::Precision;
-use crate::model::linear::normal_factor::form;
+use super::super::mixture::move_component;
 use super::super::testing::{Toy, four_rows, random_shares, three_rows, twenty_rows};
 use super::*;
 use crate::data::design::{PanelScratch, packed_len};
 use crate::dist::testing::rng;
 use crate::infer::finite_difference::gradient;
 use crate::linalg::dot;
+use crate::model::linear::normal_factor::form;
 use crate::special::log_sum_exp;
 
 fn and(a: f64, b: f64) -> impl FnOnce(Logit) -> And {
@@ -147,7 +148,7 @@ fn components_can_be_renamed() {
     let close = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-11);
     assert!(close(&one.present, &other.present) && close(&one.absent, &other.absent));
     assert!(close(&stats.present.0, &other_stats.present.0) && close(&stats.absent.0, &other_stats.absent.0));
-    stats.join(0, 2);
+    stats.each_table(&mut |table, width| move_component(table, width, 0, 2));
     stats.permute(&[0, 1]);
     let joined: Vec<f64> = renamed.chunks(3).flat_map(|r| [r[0] + r[2], r[1]]).collect();
     let direct = toy.sums(&toy.part.view(&toy.part.start(2)), &joined, 2);

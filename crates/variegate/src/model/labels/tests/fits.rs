@@ -50,6 +50,9 @@ fn the_variational_bound_is_one() {
         json!({ "feature_power": null, "features": "multinomial" }),
         json!({ "inference": "svi" }),
         json!({ "inference": "svi", "covariance": "diagonal" }),
+        json!({ "moves": "none" }),
+        json!({ "inference": "memoized", "batches": 3 }),
+        json!({ "inference": "memoized", "coupling": "and", "moves": "merge" }),
     ];
     for settings in cases.chain(more) {
         let model = family("labels").unwrap().configure(&map(settings.clone())).unwrap();

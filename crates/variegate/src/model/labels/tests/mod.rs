@@ -2,5 +2,8 @@
 
 mod fits;
 mod gibbs;
+mod memoized;
 mod mixture;
+mod moves;
 mod odd;
+mod small;

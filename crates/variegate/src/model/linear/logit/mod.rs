@@ -170,18 +170,12 @@ impl Stats {
         }
     }
 
-    /// What component `from` has goes to component `into`: the sums of their rows in one component, at the points of tangency that
-    /// they had. Nothing is left in `from`.
-    #[cfg(test)]
-    pub(crate) fn join(&mut self, into: usize, from: usize) {
+    /// Calls f(numbers of all components, numbers of each) for every label of every table that has components. Sums of two components may be
+    /// added in all of them: they are then those of their rows in one component, at the points of tangency that they had.
+    pub(crate) fn each_table(&mut self, f: &mut dyn FnMut(&mut [f64], usize)) {
         let Some((_, components, dim)) = self.shape() else { return };
         for (table, width) in self.tables(dim) {
-            for label in table.chunks_exact_mut(components * width) {
-                for j in 0..width {
-                    let moved = std::mem::take(&mut label[from * width + j]);
-                    label[into * width + j] += moved;
-                }
-            }
+            table.chunks_exact_mut((components * width).max(1)).for_each(|label| f(label, width));
         }
     }
 }

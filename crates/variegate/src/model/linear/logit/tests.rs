@@ -8,6 +8,7 @@ use crate::data::design::PanelScratch;
 use crate::data::{Design, Matrix};
 use crate::dist::testing::rng;
 use crate::infer::finite_difference::gradient;
+use crate::model::labels::mixture::move_component;
 use crate::model::labels::testing::{Toy, WithBasis, four_rows, random_shares, three_rows, twenty_rows};
 use crate::special::{ln_sigmoid, log1p_exp, sigmoid};
 
@@ -298,7 +299,7 @@ fn components_can_be_renamed() {
     one.permute(&[2, 0, 3]);
     assert!((one.mean[toy.part.dim] - other.mean[toy.part.dim + 2]).abs() < 1e-11 && one.mean[toy.part.dim + 2] == 0.0);
     // joined sums are those of joined shares, at the same points of tangency
-    stats.join(0, 2);
+    stats.each_table(&mut |table, width| move_component(table, width, 0, 2));
     stats.permute(&[0, 1]);
     let joined: Vec<f64> = renamed.chunks(3).flat_map(|r| [r[0] + r[2], r[1]]).collect();
     let direct = toy.sums(&toy.part.view(&toy.part.start(2)), &joined, 2);

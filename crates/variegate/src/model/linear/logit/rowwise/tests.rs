@@ -2,13 +2,13 @@
 
 use super::super::super::bound::Bound;
 use super::super::super::gamma_factor::Precision;
-use crate::model::labels::testing::{Toy, random_shares, three_rows, twenty_rows};
 use super::super::{Form, Logit};
 use super::*;
 use crate::data::design::PanelScratch;
 use crate::data::{Design, Matrix};
 use crate::dist::testing::rng;
 use crate::linalg::Cholesky;
+use crate::model::labels::testing::{Toy, random_shares, three_rows, twenty_rows};
 use crate::run::Merge;
 
 fn diagonal_form(part: Logit) -> Logit {

@@ -115,6 +115,18 @@ impl Stats {
         self.mass.0 = super::permuted(&self.mass.0, order, components, 1);
         self.pattern_response.0 = super::permuted(&self.pattern_response.0, order, components, 1);
     }
+
+    /// Calls f(numbers of all components, numbers of each) for every table that has components, label by label where labels come first.
+    pub(crate) fn each_table(&mut self, f: &mut dyn FnMut(&mut [f64], usize)) {
+        let components = self.mass.0.len();
+        if components == 0 {
+            return;
+        }
+        let dim = self.cross.0.len() / components;
+        f(&mut self.cross.0, dim);
+        f(&mut self.mass.0, 1);
+        self.pattern_response.0.chunks_exact_mut(components).for_each(|label| f(label, 1));
+    }
 }
 
 impl Factors {
