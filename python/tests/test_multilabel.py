@@ -1,5 +1,7 @@
 """Sets of labels: the estimator as a user meets it."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -131,3 +133,25 @@ def test_errors_say_what_to_do(rows):
         MultiLabelMixtureClassifier().fit(X)
     with pytest.raises(ValueError, match="rows"):
         MultiLabelMixtureClassifier().fit(X, Y[:10])
+
+
+def test_further_rows_and_labels_are_learned_from():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(900, 3))
+    Y = (X + 0.5 * rng.normal(size=X.shape) > 0).astype(float)
+    model = MultiLabelMixtureClassifier(inference="svi", components=4, random_state=1)
+    model.partial_fit(X[:300], Y[:300, :2])
+    assert model.classes_.tolist() == [0, 1] and model.mean_log_probability_ < 0 and not hasattr(model, "bound_")
+    with pytest.warns(UserWarning, match="1 label"):
+        model.partial_fit(X[300:700], Y[300:700])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.label_scores(X[700:], Y[700:])["hamming_loss"] < 0.3
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, again):
+        one.partial_fit(X[700:], Y[700:])
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    # what no set holds is absent, not unknown
+    sets = [{label for label in range(2) if row[label]} for row in Y[:200]]
+    model.partial_fit(X[:200], sets)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert not hasattr(MultiLabelMixtureClassifier(), "partial_fit")

@@ -79,6 +79,9 @@ const CASES: [(&str, &str, Rows); 39] = [
     ("labels-vb-bohning", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --bound bohning", Rows::Labels),
     ("labels-vb-and", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --coupling and", Rows::Labels),
     ("labels-vb-cut", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --coupling cut", Rows::Labels),
+    ("labels-memoized", "labels --components 4 --init 2 --max-iter 400 --tol 1e-300 --inference memoized --batches 2", Rows::Labels),
+    ("labels-svi", "labels --components 4 --inference svi --passes 400", Rows::Labels),
+    ("labels-gibbs", "labels --components 4 --inference gibbs --draws 100 --warmup 20 --thin 1 --chains 2", Rows::Labels),
 ];
 
 /// What the rows are: 24 of them, 3 columns, and what belongs to them.

@@ -165,3 +165,31 @@ fn rules_are_for_sets_of_labels() {
         desk.bad(&format!("predict runs/l l.csv {option}"), 2, &["sets of labels", "predicts classes"]);
     }
 }
+
+/// A fit by minibatches goes on with further rows and labels, in its place or beside it; what cannot go on says so.
+#[test]
+fn further_rows_and_labels_are_taken_in() {
+    let desk = Desk::new();
+    desk.good("simulate labels --rows 400 --labels 4 --seed 5 -o all.csv");
+    let table = desk.text("all.csv");
+    let lines: Vec<&str> = table.lines().collect();
+    let four = lines[0].split(',').position(|name| name == "label4").unwrap();
+    let without = |line: &str| line.split(',').enumerate().filter(|(at, _)| *at != four).map(|(_, v)| v).collect::<Vec<_>>().join(",");
+    let first: Vec<String> = lines[..201].iter().map(|line| without(line)).collect();
+    desk.write("first.csv", &first.join("\n"));
+    desk.write("more.csv", &[&lines[..1], &lines[201..]].concat().join("\n"));
+    desk.good("fit labels first.csv --target label* --out runs/s --inference svi --components 5 --seed 1");
+    let said = desk.good("update runs/s more.csv --target label* --out runs/t --seed 2");
+    assert!(said.err.contains("new: label4"), "{}", said.err);
+    assert_eq!(desk.good("summary runs/s --json").json()["facts"]["labels"], 3);
+    desk.good("update runs/s more.csv --target label* --seed 2 --quiet");
+    for run in ["runs/s", "runs/t"] {
+        assert_eq!(desk.good(&format!("summary {run} --json")).json()["facts"]["labels"], 4);
+        desk.good(&format!("predict {run} all.csv -o {}.csv", &run[5..]));
+    }
+    assert_eq!(desk.text("s.csv"), desk.text("t.csv"));
+    assert!(!desk.path("runs/s.update").exists() && !desk.path("runs/s.old").exists());
+    desk.good("update runs/s more.csv --quiet");
+    desk.fitted("fit labels first.csv --target label* --out runs/v --components 3 --init 1 --max-iter 3 --seed 1 --quiet");
+    desk.bad("update runs/v first.csv", 1, &["svi"]);
+}

@@ -40,6 +40,7 @@ pub(crate) struct State {
 }
 
 /// What happens in a lap.
+#[cfg_attr(not(test), allow(dead_code))] // tests look into a lap
 pub(crate) enum Event<'a> {
     /// A batch was visited with this view.
     Visited(usize, &'a View),

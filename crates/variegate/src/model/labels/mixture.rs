@@ -361,7 +361,7 @@ pub(super) fn entropy_of(r: f64) -> f64 {
 }
 
 /// What component `from` has of a table is added to what `into` has; nothing is left in `from`.
-pub(super) fn move_component(table: &mut [f64], width: usize, into: usize, from: usize) {
+pub(crate) fn move_component(table: &mut [f64], width: usize, into: usize, from: usize) {
     for j in 0..width {
         let moved = std::mem::take(&mut table[from * width + j]);
         table[into * width + j] += moved;
