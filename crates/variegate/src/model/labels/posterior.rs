@@ -39,7 +39,7 @@ pub struct LabelsPosterior {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Found {
     /// The best of several ascents.
-    Ascended(Ascended),
+    Ascended(Box<Ascended>),
     /// Draws.
     Sampled(Sampled),
 }
@@ -63,7 +63,7 @@ impl LabelsPosterior {
         let Some(State { q, bound, sweeps, standing, seen, .. }) = best else {
             return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
         };
-        let found = Found::Ascended(Ascended { q, bound, bounds, sweeps, standing });
+        let found = Found::Ascended(Box::new(Ascended { q, bound, bounds, sweeps, standing }));
         Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture: schema.mixture(settings)?, seen, found })
     }
 
@@ -127,7 +127,7 @@ impl LabelsPosterior {
 impl From<First> for LabelsPosterior {
     fn from(first: First) -> Self {
         let First { schema, settings, mixture, q, bound, bounds, sweeps, standing, seen } = first;
-        let found = Found::Ascended(Ascended { q, bound, bounds, sweeps, standing });
+        let found = Found::Ascended(Box::new(Ascended { q, bound, bounds, sweeps, standing }));
         Self { schema, settings: settings.into(), mixture, seen, found }
     }
 }
