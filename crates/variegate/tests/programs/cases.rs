@@ -276,10 +276,13 @@ pub fn cases() -> Vec<Case> {
     let parts = |settings: Value| with(settings, json!({ "inference": "svi", "components": 5, "passes": 3, "batch_rows": 1 }));
     add("labels/svi full", "labels", Real.labels(false), parts(json!({ "history": "negative" })), BLOCKS);
     add("labels/svi rows", "labels", Sparse.labels(false), parts(json!({ "covariance": "diagonal" })), BLOCKS);
-    add("labels/svi decay", "labels", Counts.labels(false), with(
-        json!({ "coupling": "and", "decay": 0.7 }),
-        json!({ "inference": "svi", "components": 5, "batch_rows": 1 }),
-    ), BLOCKS);
+    add(
+        "labels/svi decay",
+        "labels",
+        Counts.labels(false),
+        with(json!({ "coupling": "and", "decay": 0.7 }), json!({ "inference": "svi", "components": 5, "batch_rows": 1 })),
+        BLOCKS,
+    );
     add("labels/memoized", "labels", Real.labels(false), labels(json!({ "inference": "memoized", "batches": 3 })), BLOCKS);
     add("labels/gibbs logit", "labels", Real.labels(false), drawn(json!({})), None);
     add("labels/gibbs and", "labels", SparseCounts.labels(false), drawn(json!({ "coupling": "and", "concentration": 1.5 })), BLOCKS);

@@ -39,7 +39,7 @@ pub struct LabelsPosterior {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Found {
     /// The best of several ascents.
-    Ascended(Ascended),
+    Ascended(Box<Ascended>),
     /// Draws.
     Sampled(Sampled),
 }
@@ -73,7 +73,7 @@ impl LabelsPosterior {
         let Some(State { q, bound, sweeps, standing, seen, .. }) = best else {
             return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
         };
-        let found = Found::Ascended(Ascended { q, bound, bounds, sweeps, standing, stream: None });
+        let found = Found::Ascended(Box::new(Ascended { q, bound, bounds, sweeps, standing, stream: None }));
         Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture: schema.mixture(settings)?, seen, found })
     }
 
@@ -94,13 +94,20 @@ impl LabelsPosterior {
         };
         let standing = if passes >= wanted { Standing::Converged } else { Standing::Rising };
         let stream = Some(Streamed { stream, score });
-        let found = Found::Ascended(Ascended { q, bound: f64::NAN, bounds: Vec::new(), sweeps: passes, standing, stream });
+        let found = Found::Ascended(Box::new(Ascended { q, bound: f64::NAN, bounds: Vec::new(), sweeps: passes, standing, stream }));
         Ok(Self { schema: schema.clone(), settings: settings.clone(), mixture: schema.mixture(settings)?, seen, found })
     }
 
     /// The data and the state that further rows begin with, and what the user should know of these rows.
     pub(super) fn with_more(self, survey: &Survey, settings: &Settings) -> Result<(Schema, svi::State, Vec<String>)> {
-        let Found::Ascended(Ascended { q, stream: Some(Streamed { stream, .. }), .. }) = self.found else {
+        let further = match self.found {
+            Found::Ascended(found) => {
+                let Ascended { q, stream, .. } = *found;
+                stream.map(|left| (q, left.stream))
+            }
+            Found::Sampled(_) => None,
+        };
+        let Some((q, stream)) = further else {
             return Err(Error::Unfit(
                 "this fit needs all of its rows at every sweep and cannot go on with further ones: fit with `inference` svi, which can"
                     .into(),
@@ -162,7 +169,7 @@ impl LabelsPosterior {
 impl From<First> for LabelsPosterior {
     fn from(first: First) -> Self {
         let First { schema, settings, mixture, q, bound, bounds, sweeps, standing, seen } = first;
-        let found = Found::Ascended(Ascended { q, bound, bounds, sweeps, standing, stream: None });
+        let found = Found::Ascended(Box::new(Ascended { q, bound, bounds, sweeps, standing, stream: None }));
         Self { schema, settings: settings.into(), mixture, seen, found }
     }
 }

@@ -187,7 +187,7 @@ fn earlier_posteriors_stay_readable() {
 
 /// The checks of a sampler, as a user asks for them: every coupling, with priors under which it forgets fast.
 #[test]
-fn checks_of_the_sampler_pass() {
+fn long_checks_of_the_sampler_pass() {
     let mut effort = Effort::quick();
     effort.invariance.draws = 4_000;
     (effort.joint.chains, effort.joint.steps, effort.joint.exact_draws) = (32, 60, 4_000);

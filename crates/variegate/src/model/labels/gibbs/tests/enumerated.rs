@@ -239,7 +239,7 @@ fn draws_of_patterns_have_the_exact_predictive() {
 /// The same of both couplings, and with one label of the new row known: a row between the known ones, and one beyond them, where a
 /// component without rows has much to say. Sixteen figures, z below 4: a false alarm in a thousand.
 #[test]
-fn coupled_draws_have_the_exact_predictive() {
+fn long_coupled_draws_have_the_exact_predictive() {
     let data = dataset(&REALS, 2, &Y, 2);
     for (name, and, group) in [("logit", false, logit_group as OfGroup), ("and", true, and_group)] {
         let mixture = coupled_mixture(and);
