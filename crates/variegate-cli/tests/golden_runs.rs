@@ -31,7 +31,7 @@ use variegate_io::run_dir::{Machine, RunDir};
 const TOLERANCE: f64 = 1e-6;
 
 /// Every program and sampler, and what else has a state of its own: name, family and settings, kind of rows.
-const CASES: [(&str, &str, Rows); 39] = [
+const CASES: [(&str, &str, Rows); 42] = [
     ("logistic-gibbs", "logistic --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
     ("logistic-vb", "logistic --inference vb --max-iter 3000 --tol 1e-300", Rows::Classes(2)),
     ("svm-gibbs", "svm --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),

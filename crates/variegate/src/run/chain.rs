@@ -28,9 +28,19 @@ fn chain_name<P: Program>() -> String {
 }
 
 impl Saved {
+    /// The saved state of any chain; what an earlier version wrote is converted where the program can.
+    fn read<P: Program>(bytes: &[u8]) -> Result<Self, StateError> {
+        state::unseal_older(Kind::new(&chain_name::<P>(), P::RELEASES), bytes, |older| {
+            let mut saved: Saved = older.decode()?;
+            let global = P::convert(older.version, &saved.global).ok_or_else(|| older.refused())?;
+            saved.global = postcard::to_stdvec(&global)?;
+            Ok(saved)
+        })
+    }
+
     /// The saved state of a chain, which must be this one.
     fn unseal<P: Program>(bytes: &[u8], shape: Shape, seed: u64, chain: u32) -> Result<Self> {
-        let saved: Saved = state::unseal(Kind::new(&chain_name::<P>(), P::RELEASES), bytes)?;
+        let saved = Self::read::<P>(bytes)?;
         if (saved.seed, saved.chain) != (seed, chain) || saved.shape != shape {
             return Err(StateError::Contents("it belongs to another seed, chain or data shape".into()).into());
         }
@@ -48,7 +58,7 @@ impl Saved {
 
 /// The global state inside a saved chain: what a posterior is made of.
 pub fn saved_global<P: Program>(bytes: &[u8]) -> Result<P::Global, StateError> {
-    state::unseal::<Saved>(Kind::new(&chain_name::<P>(), P::RELEASES), bytes)?.global::<P>()
+    Saved::read::<P>(bytes)?.global::<P>()
 }
 
 /// A running chain.

@@ -51,6 +51,13 @@ pub trait Program: Sized + Send + Sync + 'static {
     /// Writes what is kept of the present state as a draw.
     fn draw(&self, global: &Self::Global, out: &mut Draws);
 
+    /// The global state from the bytes that an earlier version of the saved state held, where it can be converted; else it is refused. Locals
+    /// stay as they are.
+    fn convert(version: u16, global: &[u8]) -> Option<Self::Global> {
+        let _ = (version, global);
+        None
+    }
+
     /// The next generation: global states that further chains begin with, once every chain of the run has finished. None, and the run is
     /// complete.
     ///

@@ -225,7 +225,7 @@ settings! {
         /// Passes over all rows (svi).
         passes: u64 = 5, in whole(1, 1_000_000);
         /// Rows of a minibatch, rounded to whole blocks (svi); nothing takes a tenth of the columns, 256 at least.
-        batch_rows: Option<u64> = None, in whole_or_nothing(1, 1_000_000_000);
+        batch_rows: Option<u64> = None, in whole_or_nothing(1, 100_000_000);
         /// Delay of the steps (t + delay)^-power of minibatches (svi).
         step_delay: f64 = 1.0, in not_negative();
         /// Power of the steps (t + delay)^-power of minibatches (svi).

@@ -70,6 +70,28 @@ pub(crate) struct State {
     pub(super) moves: Moves,
 }
 
+/// What version 1 of a saved state held: an ascent without moves.
+#[derive(Deserialize)]
+struct First {
+    q: Factors,
+    bound: f64,
+    sweeps: u64,
+    standing: Standing,
+    quiet: u32,
+    seen: SeenSets,
+    fewer: Option<Factors>,
+    keep_empty: bool,
+}
+
+impl From<First> for State {
+    fn from(first: First) -> Self {
+        let First { q, bound, sweeps, standing, quiet, seen, fewer, keep_empty } = first;
+        // it goes on as it began
+        let moves = Moves::none(q.components());
+        Self { q, bound, sweeps, standing, quiet, seen, fewer, keep_empty, moves }
+    }
+}
+
 /// What rows are asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Ask<'a> {
@@ -296,7 +318,7 @@ impl State {
 
 impl Program for Vb {
     const NAME: &'static str = "labels/vb";
-    const RELEASES: &'static [&'static str] = &["0.1"];
+    const RELEASES: &'static [&'static str] = &["0.1", "0.1"];
     type Global = State;
     type Local = ();
     type Ask<'a> = Ask<'a>;
@@ -308,6 +330,10 @@ impl Program for Vb {
         let labels = self.mixture.labels.view(&q.labels);
         let mut sums = rows.all(&Ask::Start { centres: Cow::Borrowed(&centres), labels: Cow::Borrowed(&labels) })?.sums;
         Ok(self.first(q, &mut sums, seen)?.0)
+    }
+
+    fn convert(version: u16, global: &[u8]) -> Option<State> {
+        if version == 1 { postcard::from_bytes::<First>(global).ok().map(State::from) } else { None }
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) {}

@@ -69,6 +69,11 @@ impl Moves {
         Self { tries: vec![TRIES; components], merge: true, next: Plan::Nothing }
     }
 
+    /// Nothing is left to be tried of so many components.
+    pub(crate) fn none(components: usize) -> Self {
+        Self { tries: vec![0; components], merge: false, next: Plan::Nothing }
+    }
+
     /// What to try next, of these sums.
     pub(crate) fn plan(&self, kind: MoveKind, most: usize, mixture: &Mixture, sums: &Sums) -> Result<Plan> {
         let components = sums.components();

@@ -126,6 +126,9 @@ pub(super) struct Chunk {
 impl Stats {
     /// Component `order[k]` becomes component k. None is left out: minibatches do not prune.
     pub(crate) fn permute(&mut self, order: &[usize]) {
+        if self.chunks.is_empty() {
+            return;
+        }
         let mut place = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, &old)| place[old] = new as u32);
         for chunk in &mut self.chunks {
