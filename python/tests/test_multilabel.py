@@ -141,7 +141,9 @@ def test_further_rows_and_labels_are_learned_from():
     Y = (X + 0.5 * rng.normal(size=X.shape) > 0).astype(float)
     model = MultiLabelMixtureClassifier(inference="svi", components=4, random_state=1)
     model.partial_fit(X[:300], Y[:300, :2])
-    assert model.classes_.tolist() == [0, 1] and model.mean_log_probability_ < 0 and not hasattr(model, "bound_")
+    assert model.classes_.tolist() == [0, 1]
+    assert model.mean_log_probability_ < 0
+    assert not hasattr(model, "bound_")
     with pytest.warns(UserWarning, match="1 label"):
         model.partial_fit(X[300:700], Y[300:700])
     assert model.classes_.tolist() == [0, 1, 2]

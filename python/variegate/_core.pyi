@@ -83,6 +83,19 @@ def fit(
     class_type: str | None = None,
     source_type: str | None = None,
 ) -> FittedModel: ...
+def fit_more(
+    earlier: FittedModel,
+    settings: dict[str, Any],
+    x: _Features,
+    y: _Outcomes | None,
+    *,
+    sets: bool = False,
+    columns: Sequence[str] = ...,
+    seed: int = 0,
+    threads: int = 0,
+    block_rows: int | None = None,
+    progress: Callable[[list[_ChainProgress]], object] | None = None,
+) -> FittedModel: ...
 def fit_elsewhere(
     family: str,
     settings: dict[str, Any],

@@ -29,7 +29,15 @@ _ARRAYS = {
     "bias": "intercept_",
 }
 # what fits leave behind
-_FITTED = "bound_", "elbo_trace_", "mean_log_probability_", "concentration_", "posterior_", "log_joint_trace_", *_ARRAYS.values()
+_FITTED = (
+    "bound_",
+    "elbo_trace_",
+    "mean_log_probability_",
+    "concentration_",
+    "posterior_",
+    "log_joint_trace_",
+    *_ARRAYS.values(),
+)
 
 
 def _by_minibatches(model):

@@ -264,7 +264,13 @@ impl Settings {
                 "left out: it is for `coupling` cut alone",
             ),
             (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
-            (self.coupling != Coupling::Logit, &["bound", "covariance"], "left out: it is for `coupling` logit alone"),
+            (self.coupling != Coupling::Logit, &["bound"], "left out: it is for `coupling` logit alone"),
+            // that of the others is always full
+            (
+                self.coupling != Coupling::Logit && self.covariance != CovarianceKind::Full,
+                &["covariance"],
+                "full or left out: others are for `coupling` logit alone",
+            ),
             (!auto && self.features != K::Multinomial, &["prior_count"], "left out: it is for `features` multinomial alone"),
             (!auto && self.features != K::Bernoulli, &["rate_strength"], "left out: it is for `features` bernoulli alone"),
             (!auto && !gaussian, &["mean_strength"], "left out: it is for Gaussian `features` alone"),
