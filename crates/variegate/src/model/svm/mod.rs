@@ -77,6 +77,11 @@ impl Family for Svm {
         simulate::Request::table()
     }
 
+    fn quick_settings(&self) -> Map<String, Value> {
+        // draws of data that are nearly apart take more than seconds
+        as_map(&serde_json::json!({ "inference": "vb" }))
+    }
+
     fn configure(&self, given: &Map<String, Value>) -> Result<Box<dyn Model>> {
         Ok(Box::new(resolve::<Settings>(NAME, given)?.validate()?))
     }
