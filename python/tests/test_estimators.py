@@ -215,7 +215,7 @@ def test_survives_pickle_joblib_and_clone(small, two_classes, tmp_path):
         np.testing.assert_array_equal(copy._model.trace()[0]["objective"], small._model.trace()[0]["objective"])
     assert not hasattr(clone(small), "classes_")
     damaged = bytearray(pickle.dumps(small))
-    damaged[len(damaged) // 2] ^= 1
+    damaged[damaged.index(b"VGST") + 100] ^= 1  # within what is sealed; traces, which may be longer, are not
     with pytest.raises((ValueError, pickle.UnpicklingError, EOFError)):
         pickle.loads(bytes(damaged)).predict_proba(X)
 
