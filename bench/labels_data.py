@@ -29,6 +29,7 @@ from variegate import MultiLabelMixtureClassifier
 OURS = {
     "logit": {},
     "logit, power": {"feature_power": None},
+    "logit, precision 1": {"weight_precision": 1.0},
     "and": {"coupling": "and"},
     "cut, logistic": {"coupling": "cut"},
     "cut, svm": {"coupling": "cut", "classifier": "svm"},

@@ -62,6 +62,7 @@ SOFTMAX = vg.SoftmaxClassifier(random_state=1, block_rows=32)
 EXPERTS = vg.MixtureOfExpertsClassifier(experts=2, n_warmup=3, n_draws=3, **CHAINS)
 FACTORS = vg.SharedFactorModel(n_warmup=3, n_draws=3, thin=1, **CHAINS)
 FEATURES = vg.LatentFeatureModel(start_sweeps=5, n_warmup=3, n_draws=3, thin=1, **CHAINS)
+LABELS = vg.MultiLabelMixtureClassifier(components=4, n_init=1, max_iter=5, random_state=1, block_rows=32)
 REGRESSION = vg.MixtureOfExpertsRegressor(experts=2, n_init=1, n_vb=1, max_iter=5, random_state=1, block_rows=128)
 MAXIMUM = vg.MixtureOfExpertsClassifier(experts=2, inference="map", n_init=1, max_iter=20, random_state=1)
 
@@ -80,7 +81,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_long_programs_give_the_bits_of_threads(workers, rows, counts):
-    """softmax/vb, logistic/gibbs, experts/hmc, factors/parallel and features/anchored, with 1, 2 and 4 processes."""
+    """A program of every family, with 1, 2 and 4 processes."""
     X, y = rows
     with started(workers) as cluster, distributed.Client(cluster) as client:
         engine = vg.DaskEngine(client)
@@ -99,6 +100,11 @@ def test_long_programs_give_the_bits_of_threads(workers, rows, counts):
         assert there.sources_.tolist() == ["a", "b", "c"]
         there = clone(FEATURES).set_params(engine=engine).fit(at_dask[0])
         assert_same(clone(FEATURES).fit(X), there)
+        Y = np.stack([y == "yes", X[:, 2] > 0.3, X[:, 3] > X[:, 0]], axis=1).astype(float)
+        Y[::5, 1] = np.nan  # not known
+        for more in ({}, {"inference": "memoized"}, {"inference": "svi", "passes": 2, "batch_rows": 64}):
+            there = clone(LABELS).set_params(engine=engine, **more).fit(at_dask[0], da.from_array(Y, chunks=(300, 2)))
+            assert_same(clone(LABELS).set_params(**more).fit(X, Y), there)
 
 
 class Hook:

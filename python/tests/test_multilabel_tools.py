@@ -158,6 +158,12 @@ def test_groups(fitted, new):
     assert fitted.get_feature_names_out().tolist() == fitted.component_names_
     assert not np.allclose(fitted.transform(X, Y), shares)
     assert fitted.label_rates_.shape == fitted.label_patterns_.shape == (len(fitted.weights_), 3)
+    share = fitted.weights_ / fitted.weights_.sum()
+    assert fitted.label_shifts_.shape == (len(share), 3)
+    np.testing.assert_allclose(share @ fitted.label_shifts_, 0, atol=1e-12)
+    rates = np.ma.masked_invalid(fitted.label_rates_)
+    away = (rates - np.ma.average(rates, weights=share, axis=0)).filled(0)
+    np.testing.assert_allclose(fitted.label_dependence_, away.T @ (share[:, None] * away), atol=1e-12)
     assert fitted.component_means_.shape == (len(fitted.weights_), 4)
     assert fitted.coef_.shape == fitted.coef_sd_.shape == (3, 4)
     assert fitted.intercept_.shape == (3,)

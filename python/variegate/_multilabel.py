@@ -24,6 +24,8 @@ _ARRAYS = {
     "component_means": "component_means_",
     "label_rates": "label_rates_",
     "label_patterns": "label_patterns_",
+    "label_shifts": "label_shifts_",
+    "label_dependence": "label_dependence_",
     "coefficients": "coef_",
     "coefficient_deviations": "coef_sd_",
     "bias": "intercept_",
@@ -70,6 +72,11 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     label_patterns_ : ndarray of shape (n_groups, n_labels)
         What each group says of each label, whatever the row: the probability of a row of average features ("logit"),
         that it says yes ("and"), or the rate of the label ("cut").
+    label_shifts_ : ndarray of shape (n_groups, n_labels)
+        Log-odds of each label in each group beside what all groups have in common ("logit", not of draws).
+    label_dependence_ : ndarray of shape (n_labels, n_labels)
+        How labels depend on one another through groups: the covariance of their rates over groups. Not told of more
+        than 2,000 labels.
     coef_, coef_sd_ : ndarray of shape (n_labels, n_features_in_)
         Posterior mean and standard deviation of the weights of each label's classifier, of columns as it sees them
         (`scaling`).

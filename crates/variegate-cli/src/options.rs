@@ -143,14 +143,14 @@ pub fn families(command: Command, each: impl Fn(&'static dyn Family, Command) ->
         .subcommands(subcommands)
 }
 
-/// Whether a family is fitted to rows alone, with the settings it has by default.
-pub fn unsupervised(family: &dyn Family) -> bool {
-    family.configure(&Map::new()).is_ok_and(|model| model.target().is_none())
+/// What a family is fitted to, with the settings it has by default; nothing where it is rows alone.
+pub fn target_of(family: &dyn Family) -> Option<TargetKind> {
+    family.configure(&Map::new()).ok().and_then(|model| model.target())
 }
 
 /// How columns of simulated data are told to `fit`, for examples in help.
 pub fn example_columns(family: &dyn Family) -> &'static str {
-    match family.configure(&Map::new()).ok().and_then(|model| model.target()) {
+    match target_of(family) {
         None => "--sources source",
         Some(TargetKind::Labels) => "--target 'label*'",
         Some(_) => "--target label",

@@ -109,7 +109,7 @@ fn labels_come_in_files_of_many_kinds() {
     let part = |from: usize, to: usize| lines.iter().map(|l| l[from..to].join(",") + "\n").collect::<String>();
     desk.write("x.csv", &part(0, 10));
     desk.write("y.csv", &part(10, 15));
-    desk.fitted(&format!("fit labels x.csv --target y.csv --out runs/two --quiet {SHORT}"));
+    desk.fitted(&format!("fit labels x.csv --labels y.csv --out runs/two --quiet {SHORT}"));
     desk.fitted(&format!("fit labels d.csv --target label* --out runs/one --quiet {SHORT}"));
     desk.good("predict runs/one d.csv -o one.csv --quiet");
     let said = desk.good("predict runs/two x.csv --target y.csv -o two.csv");

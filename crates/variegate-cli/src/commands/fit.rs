@@ -41,7 +41,7 @@ pub fn command() -> Command {
             .value_parser(value_parser!(u64).range(1..=1 << 40))
             .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
             .help_heading("Run");
-        let unsupervised = options::unsupervised(family);
+        let target = options::target_of(family);
         command
             .args(files::arguments())
             .args(options::settings(&family.settings()))
@@ -49,8 +49,12 @@ pub fn command() -> Command {
             .args(options::pace())
             .args(validation::arguments())
             .args([options::out_folder(out), options::force("a run"), options::json(), options::quiet()])
-            // a model of rows alone refuses these with words of its own
-            .mut_args(|arg| if unsupervised && NEED_TARGET.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
+            .mut_args(|arg| match (target, arg.get_id().as_str()) {
+                // a model of rows alone refuses these with words of its own
+                (None, id) if NEED_TARGET.contains(&id) => arg.hide(true),
+                (Some(TargetKind::Labels), "target") => arg.visible_alias("labels"),
+                _ => arg,
+            })
             .after_help(examples(family))
     })
 }

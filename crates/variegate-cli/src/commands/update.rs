@@ -31,6 +31,7 @@ pub fn command() -> Command {
         .arg(
             Arg::new("target")
                 .long("target")
+                .visible_alias("labels")
                 .value_name("COLUMN")
                 .help("Columns of the targets, as `fit` takes them [default: those of the fit]"),
         )

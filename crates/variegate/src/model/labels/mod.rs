@@ -45,6 +45,7 @@ mod stage;
 mod start;
 mod sticks;
 mod svi;
+mod together;
 mod vb;
 
 #[cfg(test)]

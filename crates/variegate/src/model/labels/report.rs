@@ -4,6 +4,7 @@ use super::label_part::LabelFactors;
 use super::logit::rowwise;
 use super::posterior::{Ascended, LabelsPosterior};
 use super::settings::{Coupling, MoveKind};
+use super::together;
 use super::vb::Standing;
 use crate::answer::{ColumnKind, Dim, Fact, NamedArray, Summary, SummaryTable};
 use crate::data::design::packed_len;
@@ -21,17 +22,41 @@ fn label_rates(found: &Ascended) -> Vec<f64> {
     found.q.present.iter().zip(&found.q.known).map(|(a, n)| if *n > 0.0 { a / n } else { f64::NAN }).collect()
 }
 
-/// What the data are.
-pub(super) fn data_facts(p: &LabelsPosterior) -> Vec<Fact> {
+/// Tables of pairs of labels are not made of more labels.
+pub(super) const MOST_PAIRED: usize = 2000;
+
+/// What the data are: so many rows, and so many entries of labels that are known.
+pub(super) fn data_facts(p: &LabelsPosterior, rows: f64, known: f64) -> Vec<Fact> {
     let (schema, labels) = (&p.schema, p.schema.labels.len());
-    let known: u64 = schema.counts.present.iter().chain(&schema.counts.absent).sum();
-    let entries = (schema.rows * labels as u64).max(1);
+    let share = 100.0 * known / (rows * labels as f64).max(1.0);
     vec![
-        Fact::count("rows", schema.rows as usize),
+        Fact::count("rows", rows as usize),
         Fact::count("columns", schema.width),
-        Fact::count("labels", labels).remark(format!("{:.1} % of the entries known", 100.0 * known as f64 / entries as f64)),
+        Fact::count("labels", labels).remark(format!("{share:.1} % of the entries known")),
         Fact::text("features", schema.kernel.word()),
     ]
+}
+
+/// Rows with and without each label, of those of the first fit.
+pub(super) fn label_counts(p: &LabelsPosterior) -> Vec<(f64, f64)> {
+    p.schema.counts.present.iter().zip(&p.schema.counts.absent).map(|(&a, &b)| (a as f64, b as f64)).collect()
+}
+
+/// The same of a fit that may have gone on with further rows: what minibatches say of all of them.
+fn counts_of(p: &LabelsPosterior, found: &Ascended) -> Vec<(f64, f64)> {
+    if found.stream.is_none() {
+        return label_counts(p);
+    }
+    let labels = p.schema.labels.len();
+    let sum = |table: &[f64], c: usize| table.iter().skip(c).step_by(labels).sum::<f64>();
+    let counts = |c: usize| (sum(&found.q.present, c), sum(&found.q.known, c));
+    (0..labels).map(counts).map(|(present, known)| (present.round(), (known - present).round())).collect()
+}
+
+/// What a component is: its commonest labels, and beside them the columns that set it apart.
+pub(super) fn component_fact(p: &LabelsPosterior, name: &str, rates: &[f64], columns: &str) -> Fact {
+    let fact = Fact::text(name, common_labels(p, rates));
+    if columns.is_empty() { fact } else { fact.remark(format!("columns {columns}")) }
 }
 
 /// The labels that are most common in a component, given the rate of each.
@@ -60,27 +85,35 @@ pub(super) fn summary(p: &LabelsPosterior, found: &Ascended) -> Summary {
             found.sweeps
         )),
         Some(left) => Fact::number("mean log probability of a label", left.score)
-            .remark(format!("predicted before its row was used, in the last of {} passes", found.sweeps)),
+            .remark(format!("predicted before its row was used, in the {}", if found.sweeps == 1 { "only pass" } else { "last pass" })),
     };
     if found.stream.is_none() && p.settings.coupling == Coupling::Cut {
         bound.remark += "; components and classifiers are fitted apart, so this is the sum of two bounds";
     }
-    let mut facts = data_facts(p);
+    let counts = counts_of(p, found);
+    let rows = found.stream.as_ref().map_or(schema.rows as f64, |left| left.stream.clock.rows);
+    let mut facts = data_facts(p, rows, counts.iter().map(|(a, b)| a + b).sum());
     facts.extend([Fact::count("components", shown), Fact::number("concentration", q.sticks.mean_alpha()), bound]);
     let rates = label_rates(found);
-    let weights = q.sticks.ln_mean_weights();
+    let weights: Vec<f64> = q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect();
+    let shares = together::normalised(weights.clone());
+    let means: Vec<f64> = q.components.iter().flat_map(|f| p.mixture.kernel.mean(f)).collect();
     let columns = [("weight", ColumnKind::Share), ("rows", ColumnKind::Number)];
     let named = schema.labels.iter().map(|l| (l.as_str(), ColumnKind::Share));
     let mut components = SummaryTable::new("components", columns.into_iter().chain(named));
     for k in 0..shown {
         let of_labels = &rates[k * labels..(k + 1) * labels];
         let name = format!("component {}", k + 1);
-        facts.push(Fact::text(&name, common_labels(p, of_labels)));
-        components.rows.push((name, [weights[k].exp(), q.counts[k]].into_iter().chain(of_labels.iter().copied()).collect()));
+        let typical = together::typical_columns(schema.kernel, &schema.columns, &shares, &means, k);
+        facts.push(component_fact(p, &name, of_labels, &typical));
+        components.rows.push((name, [weights[k], q.counts[k]].into_iter().chain(of_labels.iter().copied()).collect()));
     }
     let mut notes = Vec::new();
     match found.standing {
-        Standing::Converged if found.stream.is_some() => notes.push(format!("all {} passes over the rows are made", found.sweeps)),
+        Standing::Converged if found.stream.is_some() => notes.push(match found.sweeps {
+            1 => "the pass over the rows is made".to_string(),
+            passes => format!("all {passes} passes over the rows are made"),
+        }),
         Standing::Converged => notes.push("the bound has stopped rising".to_string()),
         Standing::Rising => notes.push("the ascent is not done: resume the run".to_string()),
         Standing::OutOfSweeps => notes.push("the bound was still rising after the last sweep: raise `max_iter`".to_string()),
@@ -92,17 +125,22 @@ pub(super) fn summary(p: &LabelsPosterior, found: &Ascended) -> Summary {
         warnings.push(format!("there are {most} components, as many as `max_components` allows: raise it, more may be better"));
     }
     let converged = found.standing == Standing::Converged;
-    Summary { facts, tables: vec![components, label_table(p, found)], converged, warnings, notes }
+    let mut tables = vec![components, label_table(p, found, &counts)];
+    if labels <= MOST_PAIRED {
+        let mean = together::overall(&shares, &rates, labels);
+        tables.push(together::pairs(&schema.labels, &mean, &together::dependence(&shares, &rates, labels)));
+    }
+    Summary { facts, tables, converged, warnings, notes }
 }
 
 /// How common each label is, how much rows and components say of it.
-fn label_table(p: &LabelsPosterior, found: &Ascended) -> SummaryTable {
+fn label_table(p: &LabelsPosterior, found: &Ascended, counts: &[(f64, f64)]) -> SummaryTable {
     let columns = [("present", ColumnKind::Count), ("absent", ColumnKind::Count), ("size of weights", ColumnKind::Number)];
     let patterns = matches!(found.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_) | LabelFactors::Rowwise(_));
     let more = patterns.then_some(("size of patterns", ColumnKind::Number));
     let mut table = SummaryTable::new("labels", columns.into_iter().chain(more));
     for (c, name) in p.schema.labels.iter().enumerate() {
-        let mut row = vec![p.schema.counts.present[c] as f64, p.schema.counts.absent[c] as f64];
+        let mut row = vec![counts[c].0, counts[c].1];
         let of = |tau: f64| tau.sqrt().recip();
         match &found.q.labels {
             LabelFactors::Logit(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
@@ -150,11 +188,26 @@ pub(super) fn arrays(p: &LabelsPosterior, found: &Ascended) -> Vec<NamedArray> {
         }),
         LabelFactors::Cut(_) => label_rates(found),
     };
+    let rates = label_rates(found);
+    let shares = together::normalised(q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect());
+    if p.settings.coupling == Coupling::Logit {
+        // log-odds beside what all components have in common, which is the intercept's
+        let own = |k: usize, c: usize| match &q.labels {
+            LabelFactors::Shared(l) => l.0.patterns[c * components + k],
+            _ => linear.mean(c, dim + k),
+        };
+        let shifts: Vec<f64> = (0..labels).map(|c| shares.iter().enumerate().map(|(k, w)| w * own(k, c)).sum()).collect();
+        arrays.push(NamedArray::new("label_shifts", vec![component(), label()], table(&|k, c| own(k, c) - shifts[c])));
+    }
+    if labels <= MOST_PAIRED {
+        let other = Dim::named("other_label", schema.labels.iter().cloned());
+        arrays.push(NamedArray::new("label_dependence", vec![label(), other], together::dependence(&shares, &rates, labels)));
+    }
     arrays.extend([
         NamedArray::new("weights", vec![component()], q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect()),
         NamedArray::new("component_rows", vec![component()], q.counts.clone()),
         NamedArray::new("component_means", vec![component(), Dim::columns(&schema.columns, schema.width)], means),
-        NamedArray::new("label_rates", vec![component(), label()], label_rates(found)),
+        NamedArray::new("label_rates", vec![component(), label()], rates),
         NamedArray::new("label_patterns", vec![component(), label()], patterns),
         NamedArray::new("bias", vec![label()], bias),
         NamedArray::scalar("concentration", q.sticks.mean_alpha()),

@@ -4,8 +4,9 @@ use super::{Sampled, bias, pattern_probabilities};
 use crate::answer::{ColumnKind, Dim, DrawTable, Fact, Figure, NamedArray, Summary, SummaryTable};
 use crate::model::labels::gibbs::draws::Draw;
 use crate::model::labels::posterior::LabelsPosterior;
-use crate::model::labels::report::{common_labels, data_facts, power_warning, raw_mean};
+use crate::model::labels::report::{MOST_PAIRED, component_fact, data_facts, label_counts, power_warning, raw_mean};
 use crate::model::labels::settings::Coupling;
+use crate::model::labels::together;
 
 /// What is between a twentieth and nineteen twentieths of some numbers.
 fn interval(values: &[f64]) -> (f64, f64) {
@@ -31,13 +32,46 @@ impl Sampled {
         let sum = |of: fn(&Draw) -> &Vec<f64>, c: usize| self.mean_of(k, |draw, place| of(draw)[place * labels + c]);
         (0..labels).map(|c| sum(|d| &d.present, c) / sum(|d| &d.known, c)).collect()
     }
+
+    /// Means over the draws that have a component of vectors `of(draw, place of the component in it)`, one after the other.
+    fn vectors(&self, width: usize, of: &dyn Fn(usize, usize) -> Vec<f64>) -> Vec<f64> {
+        let mut out = vec![0.0; self.components() * width];
+        for (k, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
+            let there: Vec<(usize, usize)> = (0..self.draws.len()).filter_map(|d| self.same[d][k].map(|place| (d, place))).collect();
+            for &(d, place) in &there {
+                out.iter_mut().zip(of(d, place)).for_each(|(o, v)| *o += v / there.len() as f64);
+            }
+        }
+        out
+    }
+
+    /// Means of columns in components, as the kernel sees rows.
+    fn component_means(&self, p: &LabelsPosterior) -> Vec<f64> {
+        let (kernel, own) = (&p.mixture.kernel, p.mixture.kernel.parameters());
+        self.vectors(p.schema.width, &|d, k| kernel.mean_of(&self.draws[d].parameters[k * own..(k + 1) * own]))
+    }
+
+    /// Rate of each label, and dependence of labels on one another through components: means over draws, each with its own components.
+    fn together(&self, labels: usize) -> (Vec<f64>, Vec<f64>) {
+        let (mut mean, mut dependence) = (vec![0.0; labels], vec![0.0; labels * labels]);
+        let share = 1.0 / self.draws.len() as f64;
+        for draw in &self.draws {
+            let weights = together::normalised(draw.ln_weights.iter().map(|l| l.exp()).collect());
+            let rates: Vec<f64> = draw.present.iter().zip(&draw.known).map(|(a, n)| if *n > 0.0 { a / n } else { f64::NAN }).collect();
+            mean.iter_mut().zip(together::overall(&weights, &rates, labels)).for_each(|(m, v)| *m += share * v);
+            let own = together::dependence(&weights, &rates, labels);
+            dependence.iter_mut().zip(own).for_each(|(m, v)| *m += share * v);
+        }
+        (mean, dependence)
+    }
 }
 
 pub(crate) fn summary(p: &LabelsPosterior, found: &Sampled) -> Summary {
     let labels = p.schema.labels.len();
     let counts = found.counts();
     let (low, high) = interval(&counts);
-    let mut facts = data_facts(p);
+    let known = label_counts(p).iter().map(|(a, b)| a + b).sum();
+    let mut facts = data_facts(p, p.schema.rows as f64, known);
     facts.extend([
         Fact::new("components in a draw", Figure::estimate(&counts)).remark(format!("90 % of the draws have {low} to {high}")),
         Fact::new("concentration", Figure::estimate(&found.each(|d| d.alpha))),
@@ -47,10 +81,13 @@ pub(crate) fn summary(p: &LabelsPosterior, found: &Sampled) -> Summary {
     let columns = [("weight", ColumnKind::Share), ("rows", ColumnKind::Number), ("in draws", ColumnKind::Share)];
     let named = p.schema.labels.iter().map(|l| (l.as_str(), ColumnKind::Share));
     let mut components = SummaryTable::new("components", columns.into_iter().chain(named));
+    let weights = (0..found.components()).map(|k| found.mean_of(k, |d, k| d.ln_weights[k].exp())).collect();
+    let (shares, means) = (together::normalised(weights), found.component_means(p));
     for k in 0..found.components() {
         let rates = found.rates(k, labels);
         let name = format!("component {}", k + 1);
-        facts.push(Fact::text(&name, common_labels(p, &rates)));
+        let typical = together::typical_columns(p.schema.kernel, &p.schema.columns, &shares, &means, k);
+        facts.push(component_fact(p, &name, &rates, &typical));
         let own = [found.mean_of(k, |d, k| d.ln_weights[k].exp()), found.mean_of(k, |d, k| d.rows[k] as f64), found.presence(k)];
         components.rows.push((name, own.into_iter().chain(rates).collect()));
     }
@@ -64,7 +101,11 @@ pub(crate) fn summary(p: &LabelsPosterior, found: &Sampled) -> Summary {
     if p.settings.coupling == Coupling::Cut {
         notes.push("Components and classifiers are fitted apart: their draws are of two posteriors.".into());
     }
-    let tables = vec![components, label_table(p, found), parameters];
+    let mut tables = vec![components, label_table(p, found), parameters];
+    if labels <= MOST_PAIRED {
+        let (mean, dependence) = found.together(labels);
+        tables.push(together::pairs(&p.schema.labels, &mean, &dependence));
+    }
     Summary { facts, tables, converged: verdict.converged, warnings: power_warning(p).into_iter().collect(), notes }
 }
 
@@ -99,7 +140,7 @@ fn label_table(p: &LabelsPosterior, found: &Sampled) -> SummaryTable {
 }
 
 pub(crate) fn arrays(p: &LabelsPosterior, found: &Sampled) -> Vec<NamedArray> {
-    let (schema, kernel) = (&p.schema, &p.mixture.kernel);
+    let schema = &p.schema;
     let (labels, components, draws) = (schema.labels.len(), found.components(), found.draws.len());
     let component = || Dim::counted("component", components);
     let label = || Dim::named("label", schema.labels.iter().cloned());
@@ -122,20 +163,8 @@ pub(crate) fn arrays(p: &LabelsPosterior, found: &Sampled) -> Vec<NamedArray> {
     let bias = (0..labels).map(|c| biases.iter().skip(c).step_by(labels).sum::<f64>() / draws as f64).collect();
     let each = |f: &dyn Fn(usize) -> f64| (0..components).map(f).collect::<Vec<f64>>();
     let patterns: Vec<Vec<f64>> = found.draws.iter().map(|d| pattern_probabilities(&p.mixture.labels, d)).collect();
-    // means over the draws that have a component, of vectors
-    let vectors = |width: usize, of: &dyn Fn(usize, usize) -> Vec<f64>| {
-        let mut out = vec![0.0; components * width];
-        for (k, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
-            let there: Vec<(usize, usize)> = (0..draws).filter_map(|d| found.same[d][k].map(|place| (d, place))).collect();
-            for &(d, place) in &there {
-                out.iter_mut().zip(of(d, place)).for_each(|(o, v)| *o += v / there.len() as f64);
-            }
-        }
-        out
-    };
-    let own = kernel.parameters();
-    let rows = vectors(schema.width, &|d, k| raw_mean(p, kernel.mean_of(&found.draws[d].parameters[k * own..(k + 1) * own])));
-    let of_patterns = vectors(labels, &|d, k| patterns[d][k * labels..(k + 1) * labels].to_vec());
+    let rows = found.component_means(p).chunks_exact(schema.width.max(1)).flat_map(|mean| raw_mean(p, mean.to_vec())).collect();
+    let of_patterns = found.vectors(labels, &|d, k| patterns[d][k * labels..(k + 1) * labels].to_vec());
     let sizes = |of: fn(&Draw) -> &Vec<f64>| found.draws.iter().flat_map(|d| of(d).iter().map(|&t| size(t))).collect::<Vec<f64>>();
     let mut all = vec![
         NamedArray::new("coefficients", vec![label(), column()], means),
@@ -154,6 +183,10 @@ pub(crate) fn arrays(p: &LabelsPosterior, found: &Sampled) -> Vec<NamedArray> {
     ];
     if p.settings.coupling == Coupling::Logit {
         all.push(NamedArray::new("pattern_size_draws", vec![draw(), label()], sizes(|d| &d.pattern_precision)));
+    }
+    if labels <= MOST_PAIRED {
+        let other = Dim::named("other_label", schema.labels.iter().cloned());
+        all.push(NamedArray::new("label_dependence", vec![label(), other], found.together(labels).1));
     }
     all.extend([
         NamedArray::draws("n_components_draws", found.counts()),

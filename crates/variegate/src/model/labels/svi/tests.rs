@@ -31,6 +31,10 @@ fn labels<'a>(data: &'a Dataset<'_>) -> &'a LabelSets {
     l
 }
 
+fn array(posterior: &dyn crate::answer::Posterior, name: &str) -> Vec<f64> {
+    posterior.arrays().into_iter().find(|a| a.name == name).unwrap().values
+}
+
 fn log_loss(posterior: &dyn crate::answer::Posterior, test: &Dataset<'_>) -> f64 {
     let predicted = posterior.predict_labels(test, &LabelRule::default()).unwrap();
     let truth = labels(test);
@@ -92,11 +96,87 @@ fn a_step_with_all_rows_is_a_sweep() {
         for (a, b) in averaged.counts.iter().zip(&swept.counts) {
             assert!((a - b).abs() < 1e-9);
         }
-        let near = |a: &super::super::label_part::LabelFactors, b: &super::super::label_part::LabelFactors| {
-            let text = |f| serde_json::to_value(f).unwrap();
-            numbers(&text(a)).iter().zip(&numbers(&text(b))).all(|(a, b)| (a - b).abs() <= 1e-8 * (1.0 + b.abs()))
-        };
         assert!(near(&averaged.labels, &swept.labels), "{settings}");
+    }
+}
+
+/// A program of some rows, what a start says of them, and what a pass does, with so many components.
+fn begun(settings: &Value, components: usize) -> (Svi, State, Stats) {
+    let (data, _) = simulated(&json!({}), json!({ "unknown": 0.2 }), 60, 1, 8);
+    let given = map(settings);
+    let s: Settings = resolve("labels", &given).unwrap();
+    let survey = crate::run::survey(&data, &family("labels").unwrap().configure(&given).unwrap().questions(), Some(20)).unwrap();
+    let program = Svi { components, ..Svi::new(&Schema::of(&survey, &s).unwrap().0, &s, None).unwrap() };
+    let mut scratch = Scratch::default();
+    let whole = &blocks(&data, 60)[0];
+    let centres = {
+        let gathered = program.mixture.gather(60, 1, whole, &mut scratch);
+        program.mixture.centres(&gathered, components, &mut crate::dist::testing::rng(1))
+    };
+    let q = program.mixture.start(components);
+    let labels = program.mixture.labels.view(&q.labels);
+    let stream = Random::new(1, 0, crate::run::Purpose::Check);
+    let ask = Ask::Start { centres: Cow::Owned(centres), labels: Cow::Owned(labels) };
+    let Stats { sums, past, .. } = program.visit(&ask, whole, &mut (), &mut scratch, stream).unwrap();
+    let count = program.rates.len();
+    let mut state = State { q, stream: Stream::new(count, 60), passes: 0, score: 0.0, seen: Default::default() };
+    program.absorb(&mut state, sums, past, (0.0, 1.0), &vec![(0.0, 1.0); count]).unwrap();
+    let ask = Ask::Pass(Cow::Owned(program.mixture.view(&state.q)));
+    let found = program.visit(&ask, whole, &mut (), &mut scratch, stream).unwrap();
+    (program, state, found)
+}
+
+fn near(a: &impl Serialize, b: &impl Serialize) -> bool {
+    let [a, b] = [serde_json::to_value(a).unwrap(), serde_json::to_value(b).unwrap()].map(|v| numbers(&v));
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-8 * (1.0 + b.abs()))
+}
+
+/// A step ends in the same place whatever components were called before it, and averages what is kept for labels that come later.
+#[test]
+fn names_of_components_do_not_matter() {
+    for form in ["full", "diagonal"] {
+        let settings = json!({ "inference": "svi", "covariance": form, "history": "negative" });
+        let (program, state, found) = begun(&settings, 4);
+        assert_eq!(program.rowwise(), form == "diagonal");
+        let (order, size) = ([2, 0, 3, 1], program.mixture.kernel.size());
+        let (mut one, mut other) = (state.clone(), state.clone());
+        other.q.labels.permute(&order);
+        other.stream.sums.permute(&order, size);
+        other.stream.past.permute(&order);
+        let mut renamed = found.clone();
+        renamed.sums.permute(&order, size);
+        renamed.past.permute(&order);
+        let (step, steps) = ((0.6, 1.7), vec![(0.6, 1.7); program.rates.len()]);
+        program.absorb(&mut one, found.sums.clone(), found.past.clone(), step, &steps).unwrap();
+        program.absorb(&mut other, renamed.sums, renamed.past, step, &steps).unwrap();
+        assert!(near(&one.q, &other.q), "{form}");
+        assert!(near(&one.stream.past, &other.stream.past), "{form}");
+        // all of it is linear
+        let sum = |stats: &logit::Stats| numbers(&serde_json::to_value(stats).unwrap()).iter().sum::<f64>();
+        let expected = 0.6 * sum(&state.stream.past) + 1.7 * sum(&found.past);
+        assert!((sum(&one.stream.past) - expected).abs() <= 1e-9 * expected.abs(), "{form}");
+        assert_eq!(expected == 0.0, form == "diagonal", "matrices keep sums, rows keep squares");
+    }
+}
+
+/// A label that came later counts rows and steps from then on, unless all rows before are taken to lack it.
+#[test]
+fn later_labels_have_clocks_of_their_own() {
+    for history in ["missing", "negative"] {
+        let settings = json!({ "inference": "svi", "history": history });
+        let (program, mut state, found) = begun(&settings, 3);
+        program.step(&mut state, found).unwrap();
+        let (labels, common) = (program.rates.len(), state.stream.clock);
+        assert_eq!((common.steps, common.rows), (1, 60.0));
+        let mut wider = program.mixture.clone();
+        let LabelPart::Logit(part) = &mut wider.labels else { panic!("not logit") };
+        part.labels += 1;
+        let history = if history == "missing" { HistoryKind::Missing } else { HistoryKind::Negative };
+        state.add_labels(&wider, history, labels + 1).unwrap();
+        state.stream.more_rows(40);
+        assert!(state.stream.labels[..labels].iter().all(|c| (c.steps, c.rows) == (1, 100.0)));
+        let expected = if history == HistoryKind::Missing { (0, 40.0) } else { (1, 100.0) };
+        assert_eq!((state.stream.labels[labels].steps, state.stream.labels[labels].rows), expected);
     }
 }
 
@@ -126,6 +206,9 @@ fn minibatches_predict_nearly_as_well_as_all_rows() {
         let (svi, vb) = (fitted(&Value::Object(svi), &train), fitted(&Value::Object(vb), &train));
         let (a, b) = (log_loss(svi.posterior.as_ref(), &test), log_loss(vb.posterior.as_ref(), &test));
         assert!(a < b + 0.01, "{more}: {a} by minibatches, {b} by all rows");
+        // what is told on the way is about what new rows will show
+        let told = array(svi.posterior.as_ref(), "mean_log_probability")[0];
+        assert!((told + a).abs() < 0.05, "{more}: {told} was told, {a} is lost");
     }
 }
 
@@ -133,12 +216,15 @@ fn minibatches_predict_nearly_as_well_as_all_rows() {
 #[test]
 fn decay_counts_rows_by_their_age() {
     let (train, _) = simulated(&json!({}), json!({}), 640, 1, 5);
-    let settings = json!({ "inference": "svi", "components": 5, "decay": 0.5, "batch_rows": 64 });
-    let model = family("labels").unwrap().configure(&map(&settings)).unwrap();
-    let found = fit(model.as_ref(), &train, &RunSettings::default().block_rows(64), &mut Unobserved).unwrap();
-    let counts = found.posterior.arrays().into_iter().find(|a| a.name == "component_rows").unwrap().values;
-    let expected: f64 = (0..10).map(|age| 64.0 * 0.5f64.powi(age)).sum();
-    assert!((counts.iter().sum::<f64>() - expected).abs() < 1e-9 * expected);
+    // ten blocks in batches of three: the last has four
+    let uneven = 192.0 * 0.25 + 192.0 * 0.5 + 256.0;
+    for (batch_rows, expected) in [(64, (0..10).map(|age| 64.0 * 0.5f64.powi(age)).sum()), (192, uneven)] {
+        let settings = json!({ "inference": "svi", "components": 5, "decay": 0.5, "batch_rows": batch_rows });
+        let model = family("labels").unwrap().configure(&map(&settings)).unwrap();
+        let found = fit(model.as_ref(), &train, &RunSettings::default().block_rows(64), &mut Unobserved).unwrap();
+        let rows: f64 = array(found.posterior.as_ref(), "component_rows").iter().sum();
+        assert!((rows - expected).abs() < 1e-9 * expected, "{rows} {expected}");
+    }
 }
 
 /// Rows from..to with the first so many of their labels.
@@ -169,7 +255,7 @@ fn further_rows_are_learned_from() {
         let later = more(&settings, first.posterior.as_ref(), part(&all, 200..4_000, 0..4)).unwrap();
         let after = log_loss(later.posterior.as_ref(), &part(&test, 0..1_000, 0..4));
         assert!(after < before - 0.01, "{form}: {before} before, {after} after");
-        let rows: f64 = later.posterior.arrays().into_iter().find(|a| a.name == "component_rows").unwrap().values.iter().sum();
+        let rows: f64 = array(later.posterior.as_ref(), "component_rows").iter().sum();
         assert!(rows > 3_000.0 && rows < 4_000.0 + 1e-6, "{rows}");
         let loaded = family("labels").unwrap().load(&first.posterior.save().unwrap()).unwrap();
         let again = more(&settings, loaded.as_ref(), part(&all, 200..4_000, 0..4)).unwrap();
