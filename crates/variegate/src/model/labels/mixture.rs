@@ -231,8 +231,11 @@ impl Mixture {
     /// component `order[k]` has become component k.
     pub(crate) fn update(&self, q: &mut Factors, sums: &mut Sums) -> Result<Vec<usize>> {
         let order = sums.falling();
-        sums.permute(&order, self.kernel.size());
-        q.labels.permute(&order);
+        // most steps change no order, and covariances are large
+        if !order.is_sorted() {
+            sums.permute(&order, self.kernel.size());
+            q.labels.permute(&order);
+        }
         self.update_in_order(q, sums)?;
         Ok(order)
     }

@@ -41,7 +41,7 @@ pub(crate) struct Merged {
 
 impl Mixture {
     /// What a merge gains in features (exactly) and in weights, and about what in labels, by their rates alone. Its entropy loses.
-    fn gains(&self, sums: &Sums, j: usize, l: usize) -> Result<(f64, f64)> {
+    pub(super) fn gains(&self, sums: &Sums, j: usize, l: usize) -> Result<(f64, f64)> {
         let size = self.kernel.size();
         let of = |k: usize| &sums.kernel.0[k * size..(k + 1) * size];
         let both: Vec<f64> = of(j).iter().zip(of(l)).map(|(a, b)| a + b).collect();

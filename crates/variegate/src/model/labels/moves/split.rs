@@ -15,6 +15,8 @@ use crate::model::gathered::Gathered;
 
 /// Global steps that children have, each followed by a visit.
 const ALTERNATIONS: usize = 5;
+/// Steps after which children that differ little are given up: most splits fail, and the rest of the steps would be for nothing.
+const JUDGED: usize = 2;
 /// A child with fewer rows has lost.
 const LEAST_CHILD: f64 = 0.5;
 
@@ -79,7 +81,8 @@ impl Restricted {
     }
 
     /// Alternates global steps and visits. `visit` gives sums of the rows that are looked at, `complete` makes of them those that a global
-    /// step needs. The sums of the last visit are given back; none if a child lost its rows.
+    /// step needs. The sums of the last visit are given back; none if a child lost its rows, or if children look as if they
+    /// were better merged again, by what features, weights and rates of labels say.
     pub(crate) fn alternate(
         &mut self,
         mixture: &Mixture,
@@ -88,10 +91,16 @@ impl Restricted {
         complete: &dyn Fn(&Sums) -> Sums,
     ) -> Result<Option<Sums>> {
         let mut sums = visit(self)?;
-        for _ in 0..ALTERNATIONS {
+        for alternation in 0..ALTERNATIONS {
             let counts = &sums.counts.0;
             if counts[self.parent].min(counts[counts.len() - 1]) < LEAST_CHILD {
                 return Ok(None);
+            }
+            if alternation == JUDGED {
+                let (features, labels) = mixture.gains(&sums, self.parent, counts.len() - 1)?;
+                if features + labels > 0.0 {
+                    return Ok(None);
+                }
             }
             mixture.update_in_order(q, &complete(&sums))?;
             self.follow(mixture, q);
