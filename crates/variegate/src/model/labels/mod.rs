@@ -173,7 +173,7 @@ impl LabelsModel {
 
     fn bind_gibbs(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = self.settings.clone();
-        let program = Gibbs::of(schema.mixture(&s)?, s.components as usize);
+        let program = Gibbs::of(schema.mixture(&s)?, s.components as usize).for_rows(schema.rows as usize);
         let (chains, sealed) = (s.n_chains, state::seal(SCHEMA, &schema)?);
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
         let read = move |chains: &[Piece]| Ok(Box::new(LabelsPosterior::drawn(&schema, &s, chains)?) as Box<dyn Posterior>);

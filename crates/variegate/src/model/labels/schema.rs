@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::and::And;
 use super::bound::Bound;
-use super::classifier::{Classifier, Loss};
+use super::classifier::{Classifier, Loss, Means};
 use super::cut::Cut;
 use super::gamma_factor::{GammaFactor, Precision};
 use super::inputs::Inputs;
@@ -79,7 +79,7 @@ impl Schema {
             kernel,
             bound: match s.inference {
                 InferenceKind::Vb | InferenceKind::Memoized | InferenceKind::Svi => bound_of(s, inputs.classifier.dim(), survey)?,
-                InferenceKind::Gibbs => sampler_fits(inputs.classifier.dim(), header.labels().len())?,
+                InferenceKind::Gibbs => sampler_fits(s, survey.rows() as usize, inputs.classifier.dim(), header.labels().len())?,
             },
             inputs,
         };
@@ -344,9 +344,10 @@ fn rowwise(s: &Settings, dim: usize, labels: usize) -> bool {
 }
 
 /// Refuses what a sampler cannot hold; its label part has no bound, and takes any.
-fn sampler_fits(dim: usize, labels: usize) -> Result<Bound> {
+fn sampler_fits(s: &Settings, rows: usize, dim: usize, labels: usize) -> Result<Bound> {
     let bytes = 8.0 * (labels * packed_len(dim)) as f64;
-    if bytes <= MOST_BYTES {
+    let formed = s.coupling != Coupling::Cut || Means::of(rows, dim) == Means::Matrices;
+    if bytes <= MOST_BYTES || !formed {
         return Ok(Bound::JaakkolaJordan);
     }
     Err(Error::Unfit(format!(

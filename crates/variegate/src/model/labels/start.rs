@@ -31,7 +31,14 @@ impl Mixture {
 
     /// The same where all rows are known to be so many: a row whose hash is too large to be among the smallest of all stays where it is.
     /// About `most` of all rows are below the limit, give or take the root of it; ten times that leaves no doubt.
-    pub(crate) fn gather_among(&self, all: usize, most: usize, key: u64, block: &Block<'_>, scratch: &mut super::mixture::Scratch) -> Gathered {
+    pub(crate) fn gather_among(
+        &self,
+        all: usize,
+        most: usize,
+        key: u64,
+        block: &Block<'_>,
+        scratch: &mut super::mixture::Scratch,
+    ) -> Gathered {
         let share = (most as f64 + 10.0 * (most as f64).sqrt() + 100.0) / all.max(1) as f64;
         let limit = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
         self.gather_of((0..block.rows()).filter(|&i| hash_of(key, block, i) <= limit), most, key, block, scratch)

@@ -30,7 +30,14 @@ impl And {
     }
 
     /// As [`And::terms`].
-    pub(crate) fn terms_by_rows(&self, view: &View<rowwise::View>, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn terms_by_rows(
+        &self,
+        view: &View<rowwise::View>,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        out: &mut [f64],
+        scratch: &mut Scratch,
+    ) {
         self.rowwise().moments(&view.weights, panel, &mut scratch.weights);
         self.terms_at(view, scratch.weights.found(), y, out);
     }

@@ -32,7 +32,14 @@ impl Cut {
     }
 
     /// As [`Cut::terms`].
-    pub(crate) fn terms_by_rows(&self, view: &View<rowwise::View>, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
+    pub(crate) fn terms_by_rows(
+        &self,
+        view: &View<rowwise::View>,
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        out: &mut [f64],
+        scratch: &mut Scratch,
+    ) {
         self.patterns.terms(&view.patterns, panel, y, out, &mut scratch.patterns);
         self.rowwise().moments(&view.weights, panel, &mut scratch.weights);
         scratch.alone.clear();

@@ -42,7 +42,8 @@ impl Bernoulli {
     /// A linear table from log probabilities of a one and of a zero.
     fn table(&self, pairs: &[(f64, f64)], components: usize) -> Table {
         let width = self.width();
-        let constants: Vec<f64> = (0..components).map(|k| pairs[k * width..(k + 1) * width].iter().map(|p| self.power * p.1).sum()).collect();
+        let constants: Vec<f64> =
+            (0..components).map(|k| pairs[k * width..(k + 1) * width].iter().map(|p| self.power * p.1).sum()).collect();
         let weights = Weights::new(constants.len(), pairs.iter().map(|(one, zero)| self.power * (one - zero)).collect());
         Table::Linear { constants, weights }
     }

@@ -121,7 +121,8 @@ impl Conjugate for Multinomial {
     }
 
     fn expected(&self, q: &[&MultinomialFactor]) -> Table {
-        let of_components: Vec<Vec<f64>> = q.par_iter().map(|q| self.coefficients(q).into_iter().map(|w| self.power * w).collect()).collect();
+        let of_components: Vec<Vec<f64>> =
+            q.par_iter().map(|q| self.coefficients(q).into_iter().map(|w| self.power * w).collect()).collect();
         Table::Linear { constants: vec![0.0; q.len()], weights: Weights::new(q.len(), of_components.concat()) }
     }
 

@@ -13,8 +13,11 @@
 //! estimate the hinge is maximised with the prior (EM): the covariance is 0. Derivations are in the book's chapter on `labels`.
 
 mod gibbs;
+mod handed;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use handed::{Handed, Means};
 
 use serde::{Deserialize, Serialize};
 
@@ -191,9 +194,15 @@ impl Classifier {
         (curvatures, responses): (&mut Vec<f64>, &mut Vec<f64>),
         tangent: impl FnMut(usize, f64) -> Tangent,
     ) {
+        let offset = self.tangents(y, weights, (curvatures, responses), tangent);
+        self.add_found(panel, stats, (curvatures, responses), offset);
+    }
+
+    /// Adds curvatures and linear terms of all labels (rows×C each).
+    fn add_found(&self, panel: &mut Panel<'_>, stats: &mut Stats, (curvatures, responses): (&[f64], &[f64]), offset: f64) {
         let labels = self.prior.labels;
         stats.reserve(labels, self.prior.dim, 0);
-        stats.offset.0 += self.tangents(y, weights, (curvatures, responses), tangent);
+        stats.offset.0 += offset;
         grams_add(panel, curvatures, labels, &mut stats.gram.0);
         panel.t_mul_add(responses, labels, &mut stats.response.0);
     }
