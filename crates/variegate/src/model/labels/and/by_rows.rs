@@ -56,7 +56,7 @@ impl And {
         weights.moments(&view.weights, panel, &mut scratch.weights);
         let Scratch { weights: found, curvatures, responses } = scratch;
         self.add_at(view, found.found(), y, r, stats, (curvatures, responses));
-        weights.hand_over(panel, curvatures, responses, rows, found);
+        weights.hand_over(curvatures, responses, rows, found);
     }
 
     /// As [`And::update`]; the weights stay where no rows were handed over.

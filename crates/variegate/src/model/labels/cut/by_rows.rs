@@ -63,7 +63,7 @@ impl Cut {
         weights.moments(&view.weights, panel, &mut scratch.weights);
         let Scratch { weights: found, curvatures, responses, .. } = scratch;
         self.classifier.tangents_at(found.found(), y, (curvatures, responses));
-        weights.hand_over(panel, curvatures, responses, rows, found);
+        weights.hand_over(curvatures, responses, rows, found);
     }
 
     /// As [`Cut::update`]; the weights stay where no rows were handed over.

@@ -25,8 +25,8 @@ impl Rowwise {
     }
 
     /// Hands over the rows that [`Rowwise::moments`] has read, with the curvatures and linear terms of their labels (rows×C each, 0 where one
-    /// is unknown).
-    pub(crate) fn hand_over(&self, panel: &mut Panel<'_>, curvatures: &[f64], responses: &[f64], stats: &mut Stats, scratch: &Scratch) {
+    /// is unknown). Squares of columns, which labels that were absent before ask for, are not: without patterns there are no such.
+    pub(crate) fn hand_over(&self, curvatures: &[f64], responses: &[f64], stats: &mut Stats, scratch: &Scratch) {
         let labels = self.prior.labels;
         let by_groups = |table: &[f64]| -> Vec<Lanes> {
             let of_group = |group: usize| {
@@ -39,8 +39,6 @@ impl Rowwise {
             };
             (0..labels.div_ceil(LANES)).flat_map(of_group).collect()
         };
-        stats.squares.0.resize(self.prior.dim, 0.0);
-        panel.squares_add(&vec![1.0; panel.rows()], &mut stats.squares.0);
         stats.chunks.push(Chunk {
             ends: scratch.ends.clone(),
             columns: scratch.columns.clone(),
