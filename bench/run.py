@@ -140,6 +140,23 @@ def softmax():
     return {"rows": rows, "sizes": sizes}, [words, "", *table]
 
 
+def labels():
+    found = ours("labels", rows=50_000, threads="1,2")
+    table = ["| threads | rows a second | GF/s | product rate, one thread | share |", "|---|---|---|---|---|"]
+    for r in found["runs"]:
+        table.append(
+            f"| {r['threads']} | {r['rows_per_second']:.0f} | {r['gflops']:.2f} | {found['product_gflops']:.2f} "
+            f"| {100 * r['share_of_products']:.0f} % |"
+        )
+    words = "A pass of minibatches of `labels` over 50,000 sparse rows (50 nonzeros, 10,000 columns, 100 labels, 50 components)."
+    # few labels: the sets of labels that were seen, which are kept, do not grow
+    sizes = [ours("labels", rows=rows, labels=8, threads="2") for rows in (100_000, 200_000)]
+    table += ["", "| rows | data, MB | memory beside them, MB |", "|---|---|---|"]
+    for r in sizes:
+        table.append(f"| {r['rows']:,} | {r['data_bytes'] / 1e6:.0f} | {r['peak_beside_data_bytes'] / 1e6:.0f} |")
+    return {"passes": found, "sizes": sizes}, [words, "", *table]
+
+
 def large_file():
     """A million rows of text are read and fitted: peak memory of the process against the matrix in memory."""
     variegate = RELEASE / "variegate"
@@ -189,6 +206,7 @@ BENCHMARKS = {
     "von-mises-fisher": von_mises_fisher,
     "logistic": logistic,
     "softmax": softmax,
+    "labels": labels,
     "large-file": large_file,
 }
 

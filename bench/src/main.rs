@@ -6,6 +6,7 @@ mod clock;
 mod experts;
 mod factors;
 mod features;
+mod labels;
 mod logistic;
 mod matmul;
 mod polya_gamma;
@@ -55,11 +56,12 @@ fn main() -> Result<()> {
         "experts" => experts::run(&options)?,
         "factors" => factors::run(&options)?,
         "features" => features::run(&options)?,
+        "labels" => labels::run(&options)?,
         "predict" => predict::run(&options)?,
         "workers" => workers::run(&options)?,
         _ => {
             bail!(
-                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors, features, predict or workers"
+                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors, features, labels, predict or workers"
             )
         }
     };

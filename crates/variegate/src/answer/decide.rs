@@ -97,7 +97,16 @@ impl SeenSets {
 
     /// The union of the two.
     pub fn union(&self, other: &Self) -> Self {
-        Self::of_lists(self.iter().chain(other.iter()).map(<[u32]>::to_vec).collect())
+        // both ascend: the smaller of the two that are next comes next
+        let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
+        let mut all = Self::default();
+        while let Some(next) = [left.peek(), right.peek()].into_iter().flatten().min().copied() {
+            left.next_if(|set| *set == next);
+            right.next_if(|set| *set == next);
+            all.present.extend(next);
+            all.ends.push(all.present.len());
+        }
+        all
     }
 
     fn of_lists(mut lists: Vec<Vec<u32>>) -> Self {

@@ -134,7 +134,8 @@ fn one(settings: &Settings, whole: &Settings, stream: Stream, seen: &mut Seen) -
                 LabelFactors::Shared(q) => &mut q.0.weights,
                 LabelFactors::And(q) => &mut q.weights.mean,
                 LabelFactors::Cut(q) => &mut q.weights.mean,
-                LabelFactors::Rowwise(_) => continue, // has no bound
+                // has no bound
+                LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_) => continue,
             };
             mean.iter_mut().for_each(|m| *m += sign * CHANGE);
         }

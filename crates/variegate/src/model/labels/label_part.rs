@@ -6,7 +6,7 @@ use super::and::{self, And};
 use super::cut::{self, Cut};
 use super::logit::rowwise;
 use super::logit::shared::{self, Basis};
-use super::logit::{self, Logit, Rowwise, SharedBohning, scale_labels};
+use super::logit::{self, Form, Logit, Rowwise, SharedBohning, scale_labels};
 use super::patterns::Patterns;
 use crate::data::Panel;
 use crate::{Error, Result, merge_fields};
@@ -39,6 +39,10 @@ pub(crate) enum LabelFactors {
     Cut(cut::Factors),
     /// Of [`Rowwise`].
     Rowwise(rowwise::Factors),
+    /// Of [`And`] with variances alone.
+    AndByRows(and::Factors<rowwise::Factors>),
+    /// Of [`Cut`] with variances alone.
+    CutByRows(cut::Factors<rowwise::Factors>),
 }
 
 /// What rows need of q.
@@ -54,9 +58,13 @@ pub(crate) enum LabelView {
     Cut(cut::View),
     /// Of [`Rowwise`].
     Rowwise(rowwise::View),
+    /// Of [`And`] with variances alone.
+    AndByRows(and::View<rowwise::View>),
+    /// Of [`Cut`] with variances alone.
+    CutByRows(cut::View<rowwise::View>),
 }
 
-/// What rows report; the coupling at hand fills one of them in.
+/// What rows report; the coupling at hand fills one of them in, and `rowwise` where weights have variances alone.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LabelStats {
     pub(crate) logit: logit::Stats,
@@ -75,6 +83,13 @@ pub(crate) struct LabelScratch {
     rowwise: rowwise::Scratch,
     and: and::Scratch,
     cut: cut::Scratch,
+    and_by_rows: and::RowScratch,
+    cut_by_rows: cut::RowScratch,
+}
+
+/// Whether weights have variances alone, so that rows of minibatches are handed over: without patterns no other form of them has such.
+fn by_rows(weights: &Logit) -> bool {
+    weights.form == Form::Diagonal
 }
 
 /// The error of an update before the columns were looked at.
@@ -100,6 +115,8 @@ impl LabelPart {
             Self::Logit(p) => LabelFactors::Logit(p.start(components)),
             Self::Shared(p) => LabelFactors::Shared(Box::new((p.start(components), None))),
             Self::Rowwise(p) => LabelFactors::Rowwise(p.start(components)),
+            Self::And(p) if by_rows(&p.weights) => LabelFactors::AndByRows(p.start_by_rows(components)),
+            Self::Cut(p) if by_rows(&p.classifier.prior) => LabelFactors::CutByRows(p.start_by_rows(components)),
             Self::And(p) => LabelFactors::And(p.start(components)),
             Self::Cut(p) => LabelFactors::Cut(p.start(components)),
         }
@@ -113,6 +130,8 @@ impl LabelPart {
             (Self::Rowwise(p), LabelFactors::Rowwise(q)) => LabelView::Rowwise(p.view(q)),
             (Self::And(p), LabelFactors::And(q)) => LabelView::And(p.view(q)),
             (Self::Cut(p), LabelFactors::Cut(q)) => LabelView::Cut(p.view(q)),
+            (Self::And(p), LabelFactors::AndByRows(q)) => LabelView::AndByRows(p.view_by_rows(q)),
+            (Self::Cut(p), LabelFactors::CutByRows(q)) => LabelView::CutByRows(p.view_by_rows(q)),
             _ => unreachable!("factors belong to the coupling that made them"),
         }
     }
@@ -125,6 +144,8 @@ impl LabelPart {
             (Self::Rowwise(p), LabelView::Rowwise(v)) => p.terms(v, panel, y, out, &mut scratch.rowwise),
             (Self::And(p), LabelView::And(v)) => p.terms(v, panel, y, out, &mut scratch.and),
             (Self::Cut(p), LabelView::Cut(v)) => p.terms(v, panel, y, out, &mut scratch.cut),
+            (Self::And(p), LabelView::AndByRows(v)) => p.terms_by_rows(v, panel, y, out, &mut scratch.and_by_rows),
+            (Self::Cut(p), LabelView::CutByRows(v)) => p.terms_by_rows(v, panel, y, out, &mut scratch.cut_by_rows),
             _ => unreachable!("a view belongs to the coupling that made it"),
         }
     }
@@ -145,6 +166,12 @@ impl LabelPart {
             (Self::Rowwise(p), LabelView::Rowwise(v)) => p.add(v, panel, y, r, &mut stats.rowwise, &mut scratch.rowwise),
             (Self::And(p), LabelView::And(v)) => p.add(v, panel, y, r, &mut stats.and, &mut scratch.and),
             (Self::Cut(p), LabelView::Cut(v)) => p.add(v, panel, y, r, &mut stats.cut, &mut scratch.cut),
+            (Self::And(p), LabelView::AndByRows(v)) => {
+                p.add_by_rows(v, panel, y, r, (&mut stats.and, &mut stats.rowwise), &mut scratch.and_by_rows);
+            }
+            (Self::Cut(p), LabelView::CutByRows(v)) => {
+                p.add_by_rows(v, panel, y, r, (&mut stats.cut, &mut stats.rowwise), &mut scratch.cut_by_rows);
+            }
             _ => unreachable!("a view belongs to the coupling that made it"),
         }
     }
@@ -163,6 +190,11 @@ impl LabelPart {
             }
             (Self::And(p), LabelFactors::And(q)) => p.update(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.update(q, &stats.cut),
+            (Self::And(p), LabelFactors::AndByRows(q)) => {
+                p.update_by_rows(q, &stats.and, &stats.rowwise);
+                Ok(())
+            }
+            (Self::Cut(p), LabelFactors::CutByRows(q)) => p.update_by_rows(q, &stats.cut, &stats.rowwise),
             _ => unreachable!("factors belong to the coupling that made them"),
         }
     }
@@ -173,7 +205,7 @@ impl LabelPart {
             (Self::Logit(p), LabelFactors::Logit(q)) => p.divergence(q),
             (Self::Shared(p), LabelFactors::Shared(q)) => p.divergence(&q.0),
             // minibatches have no bound
-            (Self::Rowwise(_), LabelFactors::Rowwise(_)) => f64::NAN,
+            (_, LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.divergence(q),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.divergence(q),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -208,7 +240,7 @@ impl LabelPart {
         match (self, q) {
             (Self::Logit(p), LabelFactors::Logit(q)) => p.value(q, &stats.logit),
             (Self::Shared(p), LabelFactors::Shared(q)) => q.1.as_ref().map_or(f64::NAN, |basis| p.value(&q.0, &stats.shared, basis)),
-            (Self::Rowwise(_), LabelFactors::Rowwise(_)) => f64::NAN,
+            (_, LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.value(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.value(q, &stats.cut),
             _ => unreachable!("factors belong to the coupling that made them"),
@@ -225,6 +257,8 @@ impl LabelFactors {
             Self::Rowwise(q) => q.permute(order),
             Self::And(q) => q.permute(order),
             Self::Cut(q) => q.permute(order),
+            Self::AndByRows(q) => q.permute(order),
+            Self::CutByRows(q) => q.permute(order),
         }
     }
 }
@@ -288,6 +322,9 @@ impl LabelFactors {
                     table.resize(p.weights.labels * components, value);
                 }
             }
+            // the next update finds patterns from sums, as those of the other labels
+            (Self::AndByRows(q), LabelPart::And(p)) => p.add_labels_by_rows(q),
+            (Self::CutByRows(q), LabelPart::Cut(p)) => p.add_labels_by_rows(q),
             (Self::Cut(q), LabelPart::Cut(p)) => {
                 q.weights.add_labels(&p.classifier.prior);
                 // the next update finds them from sums, as those of the other labels

@@ -39,14 +39,16 @@ pub(crate) struct State {
     pub(crate) batches: Vec<Sums>,
 }
 
-/// What happens in a lap.
-#[cfg_attr(not(test), allow(dead_code))] // tests look into a lap
-pub(crate) enum Event<'a> {
+/// Who is told of the steps of a lap.
+pub(crate) trait Watch {
     /// A batch was visited with this view.
-    Visited(usize, &'a View),
+    fn visited(&mut self, _batch: usize, _view: &View) {}
     /// A global step was taken.
-    Updated(&'a Factors, &'a Sums),
+    fn updated(&mut self, _q: &Factors, _sums: &Sums) {}
 }
+
+/// Nobody.
+impl Watch for () {}
 
 /// A split on its way through a lap.
 struct Splitting {
@@ -96,7 +98,7 @@ pub(super) fn total(batches: &[Sums]) -> Sums {
 
 impl Memoized {
     /// One lap over all batches, and what was planned beside it. `watch` is told of every step.
-    pub(crate) fn lap(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream, watch: &mut dyn FnMut(Event<'_>)) -> Result<()> {
+    pub(crate) fn lap(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream, watch: &mut impl Watch) -> Result<()> {
         let mixture = &self.vb.mixture;
         let State { ascent, batches } = state;
         let plan = std::mem::take(&mut ascent.moves.next);
@@ -118,7 +120,7 @@ impl Memoized {
             let look = if step == 0 { plan.look(&mut rng) } else { Look::default() };
             let ask = Ask::Pass { view: Cow::Borrowed(&view), look: Look { pairs: pairs.clone(), ..look } };
             let stats = rows.visit(&ask, Which::Some(&blocks[b]))?;
-            watch(Event::Visited(b, &view));
+            watch.visited(b, &view);
             all.add_times(-1.0, &batches[b]);
             if let Some(split) = &mut splitting {
                 let mut visit = |step: &Restricted| Ok(rows.visit(&Ask::Split(Cow::Borrowed(step)), Which::Some(&blocks[b]))?.sums);
@@ -134,14 +136,14 @@ impl Memoized {
             (batches[b], joint[b]) = (stats.sums, stats.joint.0);
             if step + 1 < batches.len() {
                 mixture.update_in_order(&mut ascent.q, &all)?;
-                watch(Event::Updated(&ascent.q, &all));
+                watch.updated(&ascent.q, &all);
             }
         }
         let unordered = splitting.is_some().then(|| ascent.q.clone());
         let order = mixture.update(&mut ascent.q, &mut all)?;
         batches.iter_mut().for_each(|s| s.permute(&order, mixture.kernel.size()));
         ascent.moves.permute(&order);
-        watch(Event::Updated(&ascent.q, &all));
+        watch.updated(&ascent.q, &all);
         let mut bound = Vb::finite(mixture.bound(&ascent.q, &all), ascent.sweeps)?;
         let now = inverse(&order);
         if !pairs.is_empty() {
@@ -256,7 +258,7 @@ impl Program for Memoized {
     fn local(&self, _: &Block<'_>, _: Stream) {}
 
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
-        self.lap(state, rows, tick.stream, &mut |_| {})?;
+        self.lap(state, rows, tick.stream, &mut ())?;
         Ok(state.ascent.report())
     }
 

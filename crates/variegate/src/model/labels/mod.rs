@@ -9,7 +9,7 @@
 //! | `settings.rs`, `schema.rs` | settings and what they may be; the data as results depend on them |
 //! | `inputs.rs`, `kernel/` | rows as components and classifiers see them; features within a component |
 //! | `sticks.rs` | weights of components |
-//! | `label_part.rs`, `and/`, `cut.rs`, `patterns.rs` | labels given component and row, one file or folder a coupling |
+//! | `label_part.rs`, `and/`, `cut/`, `patterns.rs` | labels given component and row, one file or folder a coupling |
 //! | `../linear/` | weights of labels, classifiers, and pieces of the variational posterior |
 //! | `gibbs/` | exact draws |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
@@ -174,7 +174,7 @@ impl LabelsModel {
 
     fn bind_gibbs(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
         let s = self.settings.clone();
-        let program = Gibbs::of(schema.mixture(&s)?, s.components as usize);
+        let program = Gibbs::of(schema.mixture(&s)?, s.components as usize).for_rows(schema.rows as usize);
         let (chains, sealed) = (s.n_chains, state::seal(SCHEMA, &schema)?);
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
         let read = move |chains: &[Piece]| Ok(Box::new(LabelsPosterior::drawn(&schema, &s, chains)?) as Box<dyn Posterior>);

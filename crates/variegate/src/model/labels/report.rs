@@ -148,6 +148,8 @@ fn label_table(p: &LabelsPosterior, found: &Ascended, counts: &[(f64, f64)]) -> 
             LabelFactors::Rowwise(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
             LabelFactors::And(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::Cut(q) => row.push(of(q.weights.weight_precision[c].mean())),
+            LabelFactors::AndByRows(q) => row.push(of(q.weights.weight_precision[c].mean())),
+            LabelFactors::CutByRows(q) => row.push(of(q.weights.weight_precision[c].mean())),
         }
         table.rows.push((name.clone(), row));
     }
@@ -178,15 +180,14 @@ pub(super) fn arrays(p: &LabelsPosterior, found: &Ascended) -> Vec<NamedArray> {
         arrays.push(NamedArray::new("coefficient_deviations", inputs(), deviations));
     }
     let table = |f: &dyn Fn(usize, usize) -> f64| (0..components * labels).map(|at| f(at / labels, at % labels)).collect::<Vec<f64>>();
+    let share = |present: &[f64], absent: &[f64], at: usize| present[at] / (present[at] + absent[at]);
     let patterns: Vec<f64> = match &q.labels {
         // log-odds beside the bias, as probabilities of a row of average inputs
         LabelFactors::Logit(_) | LabelFactors::Rowwise(_) => table(&|k, c| sigmoid(bias[c] + linear.mean(c, dim + k))),
         LabelFactors::Shared(l) => table(&|k, c| sigmoid(bias[c] + l.0.patterns[c * components + k])),
-        LabelFactors::And(l) => table(&|k, c| {
-            let (a, b) = (l.present[c * components + k], l.absent[c * components + k]);
-            a / (a + b)
-        }),
-        LabelFactors::Cut(_) => label_rates(found),
+        LabelFactors::And(l) => table(&|k, c| share(&l.present, &l.absent, c * components + k)),
+        LabelFactors::AndByRows(l) => table(&|k, c| share(&l.present, &l.absent, c * components + k)),
+        LabelFactors::Cut(_) | LabelFactors::CutByRows(_) => label_rates(found),
     };
     let rates = label_rates(found);
     let shares = together::normalised(q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect());
@@ -235,6 +236,8 @@ impl<'a> Linear<'a> {
             LabelFactors::And(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
             LabelFactors::Cut(q) => (&q.weights.mean, Some(&q.weights.covariance[..])),
             LabelFactors::Rowwise(q) => return Self::Rowwise(q),
+            LabelFactors::AndByRows(q) => return Self::Rowwise(&q.weights),
+            LabelFactors::CutByRows(q) => return Self::Rowwise(&q.weights),
         };
         Self::Tables { means, stride: means.len() / p.schema.labels.len().max(1), covariance }
     }

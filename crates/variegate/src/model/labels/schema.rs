@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::and::And;
 use super::bound::Bound;
-use super::classifier::{Classifier, Loss};
+use super::classifier::{Classifier, Loss, Means};
 use super::cut::Cut;
 use super::gamma_factor::{GammaFactor, Precision};
 use super::inputs::Inputs;
@@ -18,6 +18,7 @@ use super::sticks::Concentration;
 use crate::data::design::packed_len;
 use crate::data::survey::preview;
 use crate::data::{Design, LabelCounts, Scaling, Survey};
+use crate::model::ClassWeight;
 use crate::{Error, Result};
 
 /// Sparse rows of more columns are not made dense for a Gaussian kernel.
@@ -78,7 +79,7 @@ impl Schema {
             kernel,
             bound: match s.inference {
                 InferenceKind::Vb | InferenceKind::Memoized | InferenceKind::Svi => bound_of(s, inputs.classifier.dim(), survey)?,
-                InferenceKind::Gibbs => sampler_fits(inputs.classifier.dim(), header.labels().len())?,
+                InferenceKind::Gibbs => sampler_fits(s, survey.rows() as usize, inputs.classifier.dim(), header.labels().len())?,
             },
             inputs,
         };
@@ -167,6 +168,7 @@ impl Schema {
     fn label_part(&self, s: &Settings) -> LabelPart {
         let learned = Precision::Learned(GammaFactor { shape: s.precision_shape, rate: s.precision_rate });
         let svi = s.inference == InferenceKind::Svi;
+        let by_rows = rowwise(s, self.inputs.classifier.dim(), self.labels.len());
         let weights = Logit {
             labels: self.labels.len(),
             dim: self.inputs.classifier.dim(),
@@ -175,12 +177,14 @@ impl Schema {
             weight_precision: s.weight_precision.map_or(learned, Precision::Fixed),
             pattern_precision: learned,
             bound: self.bound,
-            form: if s.coupling == Coupling::Logit { s.covariance.form() } else { Form::Full },
+            form: match s.coupling {
+                Coupling::Logit => s.covariance.form(),
+                _ if by_rows => Form::Diagonal,
+                _ => Form::Full,
+            },
         };
         match s.coupling {
-            Coupling::Logit if rowwise(s, self.inputs.classifier.dim(), self.labels.len()) => {
-                LabelPart::Rowwise(Rowwise { prior: weights })
-            }
+            Coupling::Logit if by_rows => LabelPart::Rowwise(Rowwise { prior: weights }),
             Coupling::Logit if !svi && weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 => {
                 LabelPart::Shared(SharedBohning { prior: weights })
             }
@@ -188,10 +192,21 @@ impl Schema {
             Coupling::And => LabelPart::And(And { weights, pattern_prior: (s.pattern_yes, s.pattern_no) }),
             Coupling::Cut => {
                 let loss = if s.classifier == ClassifierKind::Svm { Loss::Hinge } else { Loss::Logistic };
-                let classifier = Classifier { prior: weights, prior_mean: Vec::new(), loss, class_weights: Vec::new() };
+                let class_weights = if s.class_weight == ClassWeight::Balanced { self.balanced() } else { Vec::new() };
+                let classifier = Classifier { prior: weights, prior_mean: Vec::new(), loss, class_weights };
                 LabelPart::Cut(Cut { patterns: self.patterns(s), classifier })
             }
         }
+    }
+
+    /// Weights of rows without and with each label that make both count the same, and as many in all as there are; 1 where there is but one
+    /// kind of row.
+    fn balanced(&self) -> Vec<[f64; 2]> {
+        let of_label = |(&present, &absent): (&u64, &u64)| {
+            let half = 0.5 * (present + absent) as f64;
+            if present == 0 || absent == 0 { [1.0; 2] } else { [half / absent as f64, half / present as f64] }
+        };
+        self.counts.present.iter().zip(&self.counts.absent).map(of_label).collect()
     }
 
     fn patterns(&self, s: &Settings) -> Patterns {
@@ -309,24 +324,30 @@ fn inputs_of(survey: &Survey, s: &Settings, kernel: KernelKind) -> (Inputs, Vec<
     (Inputs { kernel, classifier, unit_rows }, warnings)
 }
 
+/// Coefficients of a label that are found together: its weights, and its patterns where these are log-odds too.
+fn coefficients(s: &Settings, dim: usize) -> usize {
+    dim + if s.coupling == Coupling::Logit { s.components as usize } else { 0 }
+}
+
 /// Memory of the matrices of all labels.
 fn label_bytes(s: &Settings, dim: usize, labels: usize) -> f64 {
-    16.0 * labels as f64 * ((dim + s.components as usize) as f64).powi(2)
+    16.0 * labels as f64 * (coefficients(s, dim) as f64).powi(2)
 }
 
 /// Whether minibatches speak for themselves and no matrices are formed.
 fn rowwise(s: &Settings, dim: usize, labels: usize) -> bool {
-    if s.inference != InferenceKind::Svi || s.coupling != Coupling::Logit || s.bound == BoundKind::Bohning {
+    if s.inference != InferenceKind::Svi || (s.coupling == Coupling::Logit && s.bound == BoundKind::Bohning) {
         return false;
     }
-    let large = dim + s.components as usize > MOST_AVERAGED || label_bytes(s, dim, labels) > s.label_memory * 1e9;
+    let large = coefficients(s, dim) > MOST_AVERAGED || label_bytes(s, dim, labels) > s.label_memory * 1e9;
     s.covariance == CovarianceKind::Diagonal || (s.covariance == CovarianceKind::Auto && large)
 }
 
 /// Refuses what a sampler cannot hold; its label part has no bound, and takes any.
-fn sampler_fits(dim: usize, labels: usize) -> Result<Bound> {
+fn sampler_fits(s: &Settings, rows: usize, dim: usize, labels: usize) -> Result<Bound> {
     let bytes = 8.0 * (labels * packed_len(dim)) as f64;
-    if bytes <= MOST_BYTES {
+    let formed = s.coupling != Coupling::Cut || Means::of(rows, dim) == Means::Matrices;
+    if bytes <= MOST_BYTES || !formed {
         return Ok(Bound::JaakkolaJordan);
     }
     Err(Error::Unfit(format!(
@@ -338,7 +359,7 @@ fn sampler_fits(dim: usize, labels: usize) -> Result<Bound> {
 
 /// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.
 fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
-    let coefficients = dim + s.components as usize;
+    let coefficients = coefficients(s, dim);
     let labels = survey.header().labels().len();
     if rowwise(s, dim, labels) {
         return Ok(Bound::JaakkolaJordan);
@@ -353,6 +374,11 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
         BoundKind::Bohning => Ok(Bound::Bohning),
         BoundKind::Auto if small && (quick || !shared) => Ok(Bound::JaakkolaJordan),
         BoundKind::Auto if shared => Ok(Bound::Bohning),
+        BoundKind::Auto if s.coupling != Coupling::Logit => Err(Error::Unfit(format!(
+            "matrices of {labels} labels with {dim} columns each take {:.1} GB: select columns first, set `inference` to svi and leave out \
+             `covariance`, so that none are needed, or raise `label_memory`",
+            bytes / 1e9
+        ))),
         BoundKind::Auto => Err(Error::Unfit(format!(
             "matrices of {labels} labels with {coefficients} coefficients each take {:.1} GB and much time: select columns first, leave out rows \
              of which only some labels are known (with `coupling` logit and `covariance` full no such matrices are needed then), or set \

@@ -2,7 +2,7 @@
 
 use super::LabelsModel;
 use super::logit::Form;
-use crate::model::{Declared, Meaningless, SAMPLING, refuse_meaningless};
+use crate::model::{ClassWeight, Declared, Meaningless, SAMPLING, refuse_meaningless};
 use crate::{Error, Result, settings, words};
 
 words! {
@@ -164,6 +164,8 @@ settings! {
         label_patterns: PatternKind = PatternKind::Bernoulli, in word(PatternKind::WORDS), read by Check;
         /// Linear classifier of each label (cut).
         classifier: ClassifierKind = ClassifierKind::Logistic, in word(ClassifierKind::WORDS), read by Check;
+        /// Balanced lets rows with a label and rows without it count the same in its classifier (cut).
+        class_weight: ClassWeight = ClassWeight::None, in word(ClassWeight::WORDS);
         /// How components and classifiers are combined for new rows (cut).
         combine: CombineKind = CombineKind::LogOdds, in word(CombineKind::WORDS);
         /// Components at the start; those that are not needed are removed.
@@ -212,9 +214,9 @@ settings! {
         label_count: f64 = 0.01, in positive(), read by Check;
         /// Bound of the logistic function: jj is tight, bohning is for many columns and labels; auto goes by size.
         bound: BoundKind = BoundKind::Auto, in word(BoundKind::WORDS), read by Check;
-        /// What is kept of the covariance of weights and patterns of a label (logit); auto: full, but diagonal if svi has many columns.
+        /// What is kept of the covariance of weights and patterns of a label (logit, or svi); auto: full, but diagonal if svi has many columns.
         covariance: CovarianceKind = CovarianceKind::Auto, in word(CovarianceKind::WORDS), read by Check;
-        /// Most memory of the matrices of all labels, in gigabytes, before auto takes bohning.
+        /// Most memory of the matrices of all labels, in gigabytes, before auto takes bohning, or with svi variances alone.
         label_memory: f64 = 2.0, in positive();
         /// Starts, run in parallel; the best is kept.
         n_init: u32 = 3, in whole(1, 10_000);
@@ -260,16 +262,26 @@ impl Settings {
         vec![
             (
                 !cut,
-                &["label_patterns", "classifier", "combine", "label_strength", "label_count"],
+                &["label_patterns", "classifier", "class_weight", "combine", "label_strength", "label_count"],
                 "left out: it is for `coupling` cut alone",
             ),
             (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
             (self.coupling != Coupling::Logit, &["bound"], "left out: it is for `coupling` logit alone"),
-            // that of the others is always full
             (
-                self.coupling != Coupling::Logit && self.covariance != CovarianceKind::Full,
+                samples && self.classifier == ClassifierKind::Logistic,
+                &["class_weight"],
+                "left out: draws of the logistic likelihood take whole rows alone; set `classifier` to svm, or `inference` to another",
+            ),
+            // that of the others is full, or that of minibatches
+            (
+                self.coupling != Coupling::Logit && !svi && self.covariance != CovarianceKind::Full,
                 &["covariance"],
-                "full or left out: others are for `coupling` logit alone",
+                "full or left out: others are for `coupling` logit and for `inference` svi alone",
+            ),
+            (
+                self.coupling != Coupling::Logit && self.covariance == CovarianceKind::Factorised,
+                &["covariance"],
+                "full, diagonal or left out: without patterns there is nothing to be factorised",
             ),
             (!auto && self.features != K::Multinomial, &["prior_count"], "left out: it is for `features` multinomial alone"),
             (!auto && self.features != K::Bernoulli, &["rate_strength"], "left out: it is for `features` bernoulli alone"),

@@ -5,6 +5,7 @@ use super::kernel::{self, Predictive, Table};
 use super::label_part::{LabelFactors, LabelPart, LabelView};
 use super::logit::{rowwise, shared};
 use super::mixture::{Factors, Mixture};
+use super::patterns::{self, Patterns};
 use super::settings::CombineKind;
 use super::{and, cut, logit};
 use crate::data::{Panel, X};
@@ -62,6 +63,8 @@ pub(crate) struct Room {
     rowwise: rowwise::Scratch,
     and: and::Scratch,
     cut: cut::Scratch,
+    and_by_rows: and::RowScratch,
+    cut_by_rows: cut::RowScratch,
     /// Shares of components (rows × (K+1)).
     shares: Vec<f64>,
     /// Probabilities of labels in each component (rows × (K+1) × C).
@@ -91,6 +94,33 @@ impl Told for Room {
         let components = self.within.len() / self.probability.len().max(1);
         let width = self.within.len() * components / self.shares.len().max(1);
         (&self.shares[row * components..(row + 1) * components], &self.within[row * width..(row + 1) * width])
+    }
+}
+
+impl Room {
+    /// Where a row is too large for f64, weights say nothing of it.
+    fn without_nan(&mut self) {
+        self.within.iter_mut().chain(&mut self.alone).filter(|p| p.is_nan()).for_each(|p| *p = 0.5);
+    }
+
+    /// Probabilities within components: those of patterns (C×K; of a new component `new`) times those of the classifiers.
+    fn multiply(&mut self, patterns: &[f64], new: f64, components: usize, labels: usize) {
+        let known = components - 1;
+        for (within, alone) in self.within.chunks_exact_mut(components * labels).zip(self.alone.chunks_exact(labels)) {
+            for (k, within) in within.chunks_exact_mut(labels).enumerate() {
+                for c in 0..labels {
+                    let pattern = if k < known { patterns[c * known + k] } else { new };
+                    within[c] = pattern * alone[c];
+                }
+            }
+        }
+    }
+
+    /// Probabilities within components: those of patterns, whatever the row.
+    fn copy(&mut self, part: &Patterns, q: &patterns::Factors) {
+        let mut all = part.probabilities(q);
+        all.extend(part.prior_probabilities());
+        self.within.chunks_exact_mut(all.len().max(1)).for_each(|within| within.copy_from_slice(&all));
     }
 }
 
@@ -129,17 +159,11 @@ impl<'a> Stage<'a> {
         let (labels, components) = (self.labels(), self.components());
         let mut inputs = std::mem::take(&mut room.inputs);
         self.mixture.inputs.with(x, &mut inputs, |x, panel| {
-            room.shares.clear();
-            (0..x.rows()).for_each(|_| room.shares.extend_from_slice(&self.ln_weights));
-            match &self.density {
-                Density::Predictive(p) => p.evaluate(x, &mut room.shares, &mut room.kernel),
-                Density::Expected(t) => t.evaluate(x, &mut room.shares, &mut room.kernel),
-            }
-            self.within(panel, room);
+            self.densities(x, room);
+            self.within(panel, room, 0.0);
         });
         room.inputs = inputs;
-        // where a row is too large for f64, weights say nothing of it
-        room.within.iter_mut().chain(&mut room.alone).filter(|p| p.is_nan()).for_each(|p| *p = 0.5);
+        room.without_nan();
         if !known.is_empty() {
             let rows = room.shares.chunks_exact_mut(components).zip(room.within.chunks_exact(components * labels));
             for ((shares, within), y) in rows.zip(known.chunks_exact(labels)) {
@@ -152,8 +176,31 @@ impl<'a> Stage<'a> {
         self.combine(room);
     }
 
-    /// Probabilities of labels within each component.
-    fn within(&self, panel: &mut Panel<'_>, room: &mut Room) {
+    /// Probabilities of the labels of rows, all of them unknown, to the same bits; labels in components that say nothing of them are not looked at.
+    pub(crate) fn probabilities(&self, x: X<'_>, room: &mut Room) {
+        let mut inputs = std::mem::take(&mut room.inputs);
+        self.mixture.inputs.with(x, &mut inputs, |x, panel| {
+            self.densities(x, room);
+            room.shares.chunks_exact_mut(self.components()).for_each(normalise);
+            self.within(panel, room, LEAST_SHARE);
+        });
+        room.inputs = inputs;
+        room.without_nan();
+        self.combine(room);
+    }
+
+    /// Log weights of components with the densities of rows: logarithms of shares but for their sum.
+    fn densities(&self, x: X<'_>, room: &mut Room) {
+        room.shares.clear();
+        (0..x.rows()).for_each(|_| room.shares.extend_from_slice(&self.ln_weights));
+        match &self.density {
+            Density::Predictive(p) => p.evaluate(x, &mut room.shares, &mut room.kernel),
+            Density::Expected(t) => t.evaluate(x, &mut room.shares, &mut room.kernel),
+        }
+    }
+
+    /// Probabilities of labels within each component; those of shares below `least` may be left 0.
+    fn within(&self, panel: &mut Panel<'_>, room: &mut Room, least: f64) {
         let (labels, components, rows) = (self.labels(), self.components(), panel.rows());
         room.within.clear();
         room.within.resize(rows * components * labels, 0.0);
@@ -166,24 +213,27 @@ impl<'a> Stage<'a> {
                     p.probabilities(q, basis, panel, &mut room.within, &mut room.shared);
                 }
             }
-            (LabelPart::Rowwise(p), LabelView::Rowwise(v), _) => p.probabilities(v, panel, &mut room.within, &mut room.rowwise),
+            (LabelPart::Rowwise(p), LabelView::Rowwise(v), _) => {
+                let shares = &room.shares;
+                // logarithms of shares are no shares yet: then all are asked for
+                let likely = |i: usize, k: usize| least == 0.0 || shares[i * components + k] >= least;
+                p.probabilities(v, panel, &mut room.within, likely, &mut room.rowwise);
+            }
             (LabelPart::And(p), LabelView::And(v), _) => {
                 p.classifier_probabilities(v, panel, &mut room.alone, &mut room.and);
-                let known = components - 1;
-                for (within, alone) in room.within.chunks_exact_mut(components * labels).zip(room.alone.chunks_exact(labels)) {
-                    for (k, within) in within.chunks_exact_mut(labels).enumerate() {
-                        for c in 0..labels {
-                            let pattern = if k < known { v.patterns[c * known + k] } else { p.new_pattern() };
-                            within[c] = pattern * alone[c];
-                        }
-                    }
-                }
+                room.multiply(&v.patterns, p.new_pattern(), components, labels);
+            }
+            (LabelPart::And(p), LabelView::AndByRows(v), _) => {
+                p.classifier_probabilities_by_rows(v, panel, &mut room.alone, &mut room.and_by_rows);
+                room.multiply(&v.patterns, p.new_pattern(), components, labels);
             }
             (LabelPart::Cut(p), LabelView::Cut(v), LabelFactors::Cut(q)) => {
                 p.classifier_probabilities(v, panel, &mut room.alone, &mut room.cut);
-                let mut patterns = p.patterns.probabilities(&q.patterns);
-                patterns.extend(p.patterns.prior_probabilities());
-                room.within.chunks_exact_mut(components * labels).for_each(|within| within.copy_from_slice(&patterns));
+                room.copy(&p.patterns, &q.patterns);
+            }
+            (LabelPart::Cut(p), LabelView::CutByRows(v), LabelFactors::CutByRows(q)) => {
+                p.classifier_probabilities_by_rows(v, panel, &mut room.alone, &mut room.cut_by_rows);
+                room.copy(&p.patterns, &q.patterns);
             }
             _ => unreachable!("a view belongs to the coupling that made it"),
         }

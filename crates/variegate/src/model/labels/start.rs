@@ -29,6 +29,21 @@ impl Mixture {
         self.gather_of(0..block.rows(), most, key, block, scratch)
     }
 
+    /// The same where all rows are known to be so many: a row whose hash is too large to be among the smallest of all stays where it is.
+    /// About `most` of all rows are below the limit, give or take the root of it; ten times that leaves no doubt.
+    pub(crate) fn gather_among(
+        &self,
+        all: usize,
+        most: usize,
+        key: u64,
+        block: &Block<'_>,
+        scratch: &mut super::mixture::Scratch,
+    ) -> Gathered {
+        let share = (most as f64 + 10.0 * (most as f64).sqrt() + 100.0) / all.max(1) as f64;
+        let limit = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
+        self.gather_of((0..block.rows()).filter(|&i| hash_of(key, block, i) <= limit), most, key, block, scratch)
+    }
+
     /// Some of these rows of a block.
     pub(super) fn gather_of(
         &self,
@@ -42,7 +57,7 @@ impl Mixture {
         keep_smallest(&mut hashes, most);
         let row = |(hash, class, i): (u64, u32, usize)| {
             let mut row = vec![0.0; self.kernel.width()];
-            self.inputs.with(block.x.slice(i..i + 1), &mut scratch.inputs, |x, _| {
+            self.inputs.with_rows(block.x.slice(i..i + 1), &mut scratch.inputs.kernel, |x| {
                 let times = self.times(x, 0);
                 x.for_row(0, |j, v| row[j] = v * times);
             });

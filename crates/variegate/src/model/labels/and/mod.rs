@@ -9,12 +9,14 @@
 //! y = 1: l₁ + H₁             y = 0: ln(e^{l₀+H₀} + e^{l₀+H₁} + e^{l₁+H₀})
 //! ```
 //!
-//! The derivation is in the book's chapter on `labels`.
+//! The derivation is in the book's chapter on `labels`. `by_rows.rs` is the form with variances alone, for minibatches of rows with many columns.
 
+mod by_rows;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use by_rows::Scratch as RowScratch;
 pub(crate) use rows::Scratch;
 
 use serde::{Deserialize, Serialize};
@@ -33,13 +35,13 @@ pub(crate) struct And {
     pub(crate) pattern_prior: (f64, f64),
 }
 
-/// The factors of all labels.
+/// The factors of all labels, with those of the weights in either form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Factors {
+pub(crate) struct Factors<W = logit::Factors> {
     /// Number of components, K.
     pub(crate) components: usize,
     /// q(w_c) and q(τ_w), of no components.
-    pub(crate) weights: logit::Factors,
+    pub(crate) weights: W,
     /// First shape of q(ψ_kc) (C×K).
     pub(crate) present: Vec<f64>,
     /// Second shape of q(ψ_kc) (C×K).
@@ -48,11 +50,11 @@ pub(crate) struct Factors {
 
 /// What rows need of the factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct View {
+pub(crate) struct View<W = logit::View> {
     /// Number of components, K.
     pub(crate) components: usize,
     /// Moments of the weights.
-    pub(crate) weights: logit::View,
+    pub(crate) weights: W,
     /// E ln ψ_kc (C×K).
     pub(crate) ln_present: Vec<f64>,
     /// E ln(1 − ψ_kc) (C×K).
@@ -82,7 +84,8 @@ impl Stats {
 
     /// Component `order[k]` becomes component k; one that is not named is left out.
     pub(crate) fn permute(&mut self, order: &[usize]) {
-        let components = self.components();
+        // minibatches that hand over rows have no sums of weights, and leave out no component
+        let components = if self.weights.shape().is_some() { self.components() } else { order.len() };
         for table in [&mut self.present.0, &mut self.absent.0] {
             *table = permuted(table, order, components, 1);
         }
@@ -97,7 +100,7 @@ impl Stats {
     }
 }
 
-impl Factors {
+impl<W> Factors<W> {
     /// Component `order[k]` becomes component k; one that is not named is left out, and a number beyond the last is a new component, of
     /// a uniform pattern until the next update.
     pub(crate) fn permute(&mut self, order: &[usize]) {
@@ -108,35 +111,48 @@ impl Factors {
         }
         self.components = order.len();
     }
+
+    /// What rows need, with the moments of the weights.
+    fn view_with<V>(&self, weights: V) -> View<V> {
+        let shapes = || self.present.iter().zip(&self.absent);
+        View {
+            components: self.components,
+            weights,
+            ln_present: shapes().map(|(a, b)| digamma(*a) - digamma(a + b)).collect(),
+            ln_absent: shapes().map(|(a, b)| digamma(*b) - digamma(a + b)).collect(),
+            patterns: shapes().map(|(a, b)| a / (a + b)).collect(),
+        }
+    }
 }
 
 impl And {
     /// Before the first update: precisions as the prior has them, no weights and even patterns, so that an absent label has a and h
     /// with probability 1/3 each.
     pub(crate) fn start(&self, components: usize) -> Factors {
+        self.start_with(self.weights.start(0), components)
+    }
+
+    fn start_with<W>(&self, weights: W, components: usize) -> Factors<W> {
         let even = vec![1.0; self.weights.labels * components];
-        Factors { components, weights: self.weights.start(0), present: even.clone(), absent: even }
+        Factors { components, weights, present: even.clone(), absent: even }
     }
 
     /// What rows need.
     pub(crate) fn view(&self, q: &Factors) -> View {
-        let shapes = || q.present.iter().zip(&q.absent);
-        View {
-            components: q.components,
-            weights: self.weights.view(&q.weights),
-            ln_present: shapes().map(|(a, b)| digamma(*a) - digamma(a + b)).collect(),
-            ln_absent: shapes().map(|(a, b)| digamma(*b) - digamma(a + b)).collect(),
-            patterns: shapes().map(|(a, b)| a / (a + b)).collect(),
-        }
+        q.view_with(self.weights.view(&q.weights))
     }
 
     /// The global step from sums: q(w_c) of each label given E τ, q(τ), and q(ψ). The number of components is that of the sums.
     pub(crate) fn update(&self, q: &mut Factors, stats: &Stats) -> Result<()> {
         self.weights.update(&mut q.weights, &stats.weights)?;
+        self.update_patterns(q, stats);
+        Ok(())
+    }
+
+    fn update_patterns<W>(&self, q: &mut Factors<W>, stats: &Stats) {
         q.components = stats.present.0.len() / self.weights.labels.max(1);
         q.present = stats.present.0.iter().map(|s| self.pattern_prior.0 + s).collect();
         q.absent = stats.absent.0.iter().map(|s| self.pattern_prior.1 + s).collect();
-        Ok(())
     }
 
     /// KL divergence of all factors from their priors.

@@ -31,9 +31,13 @@ fn absent(mean: f64, ln_odds: f64) -> (f64, f64, f64) {
 impl And {
     /// out (rows×K) += Σ over the known labels of the bound of E ln p(y_c | component k), at its best q(a, h | k) and ξ.
     pub(crate) fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], out: &mut [f64], scratch: &mut Scratch) {
-        let (labels, components) = (self.weights.labels, view.components);
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
-        let (means, spreads) = scratch.weights.found();
+        self.terms_at(view, scratch.weights.found(), y, out);
+    }
+
+    /// The same, given means and variances of w_cᵀx̃ (rows×C each).
+    pub(super) fn terms_at<W>(&self, view: &View<W>, (means, spreads): (&[f64], &[f64]), y: &[i8], out: &mut [f64]) {
+        let (labels, components) = (self.weights.labels, view.components);
         wide(
             #[inline(always)]
             || {
@@ -62,18 +66,33 @@ impl And {
 
     /// Adds what rows with responsibilities r say, with q(a, h | k) and ξ as this view has them.
     pub(crate) fn add(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], r: &[f64], stats: &mut Stats, scratch: &mut Scratch) {
-        let (labels, components) = (self.weights.labels, view.components);
+        let labels = self.weights.labels;
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
         stats.weights.reserve(labels, self.weights.dim, 0);
+        let Scratch { weights, curvatures, responses } = scratch;
+        self.add_at(view, weights.found(), y, r, stats, (curvatures, responses));
+        grams_add(panel, curvatures, labels, &mut stats.weights.gram.0);
+        panel.t_mul_add(responses, labels, &mut stats.weights.response.0);
+    }
+
+    /// Adds what rows say of patterns, and finds curvatures and linear terms of the weights (rows×C each), given means and variances of w_cᵀx̃.
+    pub(super) fn add_at<W>(
+        &self,
+        view: &View<W>,
+        (means, spreads): (&[f64], &[f64]),
+        y: &[i8],
+        r: &[f64],
+        stats: &mut Stats,
+        (curvatures, responses): (&mut Vec<f64>, &mut Vec<f64>),
+    ) {
+        let (labels, components) = (self.weights.labels, view.components);
         for sums in [&mut stats.present.0, &mut stats.absent.0] {
             sums.resize(labels * components, 0.0);
         }
-        let Scratch { weights, curvatures, responses } = scratch;
         for buffer in [&mut *curvatures, &mut *responses] {
             buffer.clear();
-            buffer.resize(panel.rows() * labels, 0.0);
+            buffer.resize(y.len(), 0.0);
         }
-        let (means, spreads) = weights.found();
         let (present, not_present) = (&mut stats.present.0, &mut stats.absent.0);
         let (offset, entropy) = wide(
             #[inline(always)]
@@ -115,23 +134,25 @@ impl And {
         );
         stats.weights.offset.0 += offset;
         stats.entropy.0 += entropy;
-        grams_add(panel, curvatures, labels, &mut stats.weights.gram.0);
-        panel.t_mul_add(responses, labels, &mut stats.weights.response.0);
     }
 
     /// E σ(w_cᵀx̃) of new rows, out (rows×C). With r_k of a row and E ψ_kc ([`View::patterns`]; the prior's mean for a new component), a
     /// label is present with probability (Σ_k r_k E ψ_kc) E σ.
     pub(crate) fn classifier_probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
-        let (means, spreads) = scratch.weights.found();
-        for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
-            *o = expected_sigmoid(f, s2);
-        }
+        expected_sigmoids(scratch.weights.found(), out);
     }
 
     /// The prior's mean of a pattern: that of a component which no row has yet.
     pub(crate) fn new_pattern(&self) -> f64 {
         self.pattern_prior.0 / (self.pattern_prior.0 + self.pattern_prior.1)
+    }
+}
+
+/// E σ(f) of normal f, given means and variances.
+pub(super) fn expected_sigmoids((means, spreads): (&[f64], &[f64]), out: &mut [f64]) {
+    for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
+        *o = expected_sigmoid(f, s2);
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct Stats {
     pub(crate) labels: LabelSums,
     /// Sums of the classifiers that are fitted apart.
     pub(crate) apart: logit::Stats,
+    /// Rows for the same, where no matrices of them are formed.
+    pub(crate) handed: classifier::Handed,
     /// Rows of each component that have each label, and those that know it (K×C).
     pub(crate) present: Sum<Vec<f64>>,
     pub(crate) known: Sum<Vec<f64>>,
@@ -70,7 +72,7 @@ pub(crate) struct Stats {
     pub(crate) seen: Seen,
 }
 
-merge_fields!(Stats, lowest, features, counts, ln_likelihood, labels, apart, present, known, seen);
+merge_fields!(Stats, lowest, features, counts, ln_likelihood, labels, apart, handed, present, known, seen);
 
 /// Buffers of a visit.
 #[derive(Default)]

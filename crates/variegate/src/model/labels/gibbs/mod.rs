@@ -38,11 +38,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::classifier as apart;
+use super::classifier::{self as apart, Means};
 use super::inputs::Inputs;
 use super::kernel::Kernel;
 use super::label_part::LabelPart;
-use super::logit::{self, Logit};
+use super::logit::Logit;
 use super::mixture::Mixture;
 use super::sticks::Concentration;
 use crate::Result;
@@ -63,6 +63,8 @@ pub(crate) struct Gibbs {
     pub(crate) labels: LabelModel,
     /// Classifiers that are fitted apart from the components.
     pub(crate) apart: Option<apart::Classifier>,
+    /// How their weights are drawn.
+    pub(crate) means: Means,
     /// Concentration of the components' weights.
     pub(crate) alpha: Concentration,
     /// Components that a chain begins with.
@@ -118,16 +120,29 @@ impl Gibbs {
             LabelPart::And(p) => (LabelModel::And { classifier: Classifier::of(&p.weights), psi: p.pattern_prior }, None),
             LabelPart::Cut(p) => (LabelModel::Patterns(p.patterns), Some(p.classifier)),
         };
-        Self { inputs, kernel, labels, apart, alpha: concentration, seeds, most: MOST }
+        Self { inputs, kernel, labels, apart, means: Means::Matrices, alpha: concentration, seeds, most: MOST }
     }
 
-    /// New weights of the classifiers that are fitted apart, given what rows said of the scales of their terms, and new precisions.
-    fn draw_apart(&self, point: &mut Point, stats: &logit::Stats, stream: Stream) -> Result<()> {
-        if let Some(apart) = &self.apart {
-            point.weights = apart.draw(stats, &point.weight_precision, stream.visit(1))?;
-            point.weight_precision = apart.draw_precisions(&point.weights, stream.visit(2))?;
-        }
-        Ok(())
+    /// The same for so many rows: classifiers that are fitted apart take the cheapest way to draw their weights.
+    pub(crate) fn for_rows(mut self, rows: usize) -> Self {
+        self.means = self.apart.as_ref().map_or(Means::Matrices, |apart| Means::of(rows, apart.prior.dim));
+        self
+    }
+
+    /// New weights of the classifiers that are fitted apart, given what rows said of the scales of their terms, and new precisions. Gives the
+    /// largest residual of draws that are not exact.
+    fn draw_apart(&self, point: &mut Point, stats: &Stats, sweep: u64, stream: Stream) -> Result<f64> {
+        let Some(apart) = &self.apart else { return Ok(0.0) };
+        let mut residual = 0.0;
+        point.weights = if self.means == Means::Matrices {
+            apart.draw(&stats.apart, &point.weight_precision, stream.visit(1))?
+        } else {
+            let drawn = apart.draw_by_rows(&stats.handed, &point.weight_precision, self.means, sweep, stream.visit(1))?;
+            residual = drawn.1;
+            drawn.0
+        };
+        point.weight_precision = apart.draw_precisions(&point.weights, stream.visit(2))?;
+        Ok(residual)
     }
 
     /// Parameters of the features of so many components, given their statistics; those beyond have no rows.
@@ -208,7 +223,7 @@ impl Program for Gibbs {
         let held = line.len();
         state.parameters = self.draw_features(&stats.features.0, held, tick.stream)?;
         let helped = self.labels.draw(&mut state.point, &stats.labels, &occupied, held, tick.sweep, tick.stream)?;
-        self.draw_apart(&mut state.point, &stats.apart, tick.stream)?;
+        let residual = self.draw_apart(&mut state.point, &stats, tick.sweep, tick.stream)?;
 
         let ask = Ask::Assign {
             ln_weights: Cow::Borrowed(&state.ln_weights),
@@ -220,7 +235,8 @@ impl Program for Gibbs {
         state.ln_likelihood = stats.ln_likelihood.0;
         (state.present, state.known) = (stats.present.0, stats.known.0);
         let extras = [("held", held as f64), ("alpha", state.alpha), ("helped_matrices", helped as f64)];
-        let extras = extras.map(|(name, value)| (name.to_string(), value)).to_vec();
+        let residual = (self.means == Means::Gradients).then_some(("residual", residual));
+        let extras = extras.into_iter().chain(residual).map(|(name, value)| (name.to_string(), value)).collect();
         Ok(Report { objective: self.ln_joint(state), components: state.occupied() as u32, converged: false, extras })
     }
 

@@ -4,7 +4,7 @@ use rand::Rng;
 
 use super::ask::{Local, Scratch, Stats};
 use super::label_model::{LabelModel, LabelSums, Point};
-use super::{Gibbs, OF_ROWS};
+use super::{Gibbs, Means, OF_ROWS};
 use crate::data::design::{packed_len, packed_rows};
 use crate::data::{Block, Panel, TargetView, X};
 use crate::dist::{PolyaGamma, draw_from_ln_weights};
@@ -117,7 +117,12 @@ impl Gibbs {
             stats.labels.count(y, &local.z, k, labels, matches!(&self.labels, LabelModel::Patterns(p) if p.counts_absent()));
             if let Some(apart) = &self.apart {
                 let mut panel = self.inputs.panel(block.x, &mut scratch.inputs.classifier);
-                apart.add_draws(&point.weights, &mut panel, y, &[], &mut stats.apart, (stream, OF_ROWS), &mut scratch.apart)?;
+                let streams = (stream, OF_ROWS);
+                if self.means == Means::Matrices {
+                    apart.add_draws(&point.weights, &mut panel, y, &[], &mut stats.apart, streams, &mut scratch.apart)?;
+                } else {
+                    stats.handed = apart.hand_over_draws(&point.weights, &mut panel, y, streams, &mut scratch.apart)?;
+                }
             }
             return Ok(stats);
         };

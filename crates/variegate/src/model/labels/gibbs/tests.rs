@@ -19,7 +19,7 @@ fn dataset(values: &[f64], cols: usize, y: &[i8], labels: usize) -> Dataset<'sta
 /// The sampler of rows that are taken as they are, all columns and a bias for the classifiers.
 fn sampler(kernel: Kernel, labels: LabelModel, alpha: Concentration, seeds: usize) -> Gibbs {
     let design = Design::identity(kernel.width(), true);
-    Gibbs { inputs: Inputs::plain(design), kernel, labels, apart: None, alpha, seeds, most: MOST }
+    Gibbs { inputs: Inputs::plain(design), kernel, labels, apart: None, means: Means::Matrices, alpha, seeds, most: MOST }
 }
 
 fn learned(shape: f64, rate: f64) -> Precision {

@@ -3,7 +3,7 @@
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Conjugate, Predictive, Scratch, Table, add_counts};
+use super::{Conjugate, Predictive, Scratch, Table, Weights, add_counts};
 use crate::Result;
 use crate::data::X;
 use crate::dist::Beta;
@@ -42,8 +42,10 @@ impl Bernoulli {
     /// A linear table from log probabilities of a one and of a zero.
     fn table(&self, pairs: &[(f64, f64)], components: usize) -> Table {
         let width = self.width();
-        let constants = (0..components).map(|k| pairs[k * width..(k + 1) * width].iter().map(|p| self.power * p.1).sum()).collect();
-        Table::Linear { constants, weights: pairs.iter().map(|(one, zero)| self.power * (one - zero)).collect() }
+        let constants: Vec<f64> =
+            (0..components).map(|k| pairs[k * width..(k + 1) * width].iter().map(|p| self.power * p.1).sum()).collect();
+        let weights = Weights::new(constants.len(), pairs.iter().map(|(one, zero)| self.power * (one - zero)).collect());
+        Table::Linear { constants, weights }
     }
 }
 

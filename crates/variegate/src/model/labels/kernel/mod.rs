@@ -23,6 +23,7 @@ pub(crate) use full::{Full, FullFactor};
 pub(crate) use multinomial::{Multinomial, MultinomialFactor};
 pub(crate) use predictive::Predictive;
 pub(crate) use table::Table;
+use table::Weights;
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -262,6 +263,19 @@ impl Scratch {
         if width == 0 {
             return;
         }
+        if matches!(x, X::Csr { .. }) {
+            // rows of few components each: fewer numbers to touch than the sums have
+            let pairs: usize = (0..n).map(|i| x.sparse_row(i).0.len() * r[i * k..(i + 1) * k].iter().filter(|r| **r != 0.0).count()).sum();
+            if 2 * pairs <= k * width {
+                for (i, r) in r.chunks_exact(k).enumerate() {
+                    for (c, &r) in r.iter().enumerate().filter(|(_, r)| **r != 0.0) {
+                        let out = &mut out[c * size..c * size + width];
+                        x.for_row(i, |j, v| out[j] += r * v);
+                    }
+                }
+                return;
+            }
+        }
         self.product.clear();
         self.product.resize(k * width, 0.0);
         match x {
@@ -278,19 +292,14 @@ impl Scratch {
     }
 
     /// out (n×k) += X wᵀ for w (k×D), zeros of sparse rows never touched.
-    fn add_products(&mut self, x: X<'_>, w: &[f64], k: usize, out: &mut [f64]) {
+    fn add_products(&mut self, x: X<'_>, w: &Weights, k: usize, out: &mut [f64]) {
         let (n, width) = (x.rows(), x.cols());
-        if width == 0 {
-            return;
-        }
         match x {
-            X::Dense { values, .. } => linalg::mul_t(values, w, out, n, width, k, true),
+            _ if width == 0 => {}
+            X::Dense { values, .. } => linalg::mul_t(values, w.by_component(), out, n, width, k, true),
             X::Csr { .. } => {
-                self.product.resize(n * k, 0.0);
-                let design = self.identity(width);
-                design.panel(x, &mut self.panel).mul_t(w, k, &mut self.product[..n * k]);
-                self.design = Some(design);
-                out.iter_mut().zip(&self.product).for_each(|(o, p)| *o += p);
+                self.product.resize(self.product.len().max(k), 0.0);
+                w.add_sparse(x, &mut self.product[..k], out);
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Counts x ~ Mult(n, φ) with φ ~ Dirichlet(ω, …, ω). Numbers of a row: x itself. Fractions are allowed as pseudo-counts.
 
 use rand::Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Conjugate, Predictive, Scratch, Table};
+use super::{Conjugate, Predictive, Scratch, Table, Weights};
 use crate::Result;
 use crate::data::X;
 use crate::dist::{Dirichlet, draw_from_shares};
@@ -120,12 +121,14 @@ impl Conjugate for Multinomial {
     }
 
     fn expected(&self, q: &[&MultinomialFactor]) -> Table {
-        let weights = q.iter().flat_map(|q| self.coefficients(q)).map(|w| self.power * w).collect();
-        Table::Linear { constants: vec![0.0; q.len()], weights }
+        let of_components: Vec<Vec<f64>> =
+            q.par_iter().map(|q| self.coefficients(q).into_iter().map(|w| self.power * w).collect()).collect();
+        Table::Linear { constants: vec![0.0; q.len()], weights: Weights::new(q.len(), of_components.concat()) }
     }
 
     fn table_of(&self, parameters: &[f64], components: usize) -> Table {
-        Table::Linear { constants: vec![0.0; components], weights: parameters.iter().map(|w| self.power * w).collect() }
+        let weights = Weights::new(components, parameters.iter().map(|w| self.power * w).collect());
+        Table::Linear { constants: vec![0.0; components], weights }
     }
 
     fn predictive(&self, q: &[&MultinomialFactor]) -> Predictive {

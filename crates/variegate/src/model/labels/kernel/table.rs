@@ -1,11 +1,78 @@
 //! Tables that turn a block of rows into log densities under each component. They travel to the rows.
 
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 
 use super::Scratch;
 use super::diagonal::square_rows;
 use crate::data::X;
-use crate::linalg;
+use crate::linalg::{self, wide};
+
+/// Weights of K components (K×D). Sparse rows meet them column by column, and the first to come turns them for all.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Weights {
+    components: usize,
+    of_components: Vec<f64>,
+    #[serde(skip)]
+    of_columns: OnceLock<Vec<f64>>,
+}
+
+impl PartialEq for Weights {
+    /// Whether they were turned yet makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        (self.components, &self.of_components) == (other.components, &other.of_components)
+    }
+}
+
+impl Weights {
+    /// From those of one component after the other.
+    pub(super) fn new(components: usize, of_components: Vec<f64>) -> Self {
+        Self { components, of_components, of_columns: OnceLock::new() }
+    }
+
+    /// K×D.
+    pub(super) fn by_component(&self) -> &[f64] {
+        &self.of_components
+    }
+
+    /// D×K.
+    fn by_column(&self) -> &[f64] {
+        self.of_columns.get_or_init(|| {
+            let width = self.of_components.len() / self.components;
+            let mut out = vec![0.0; self.of_components.len()];
+            // tiles of columns, which stay in the nearest cache while all components write to them
+            for (tile, out) in out.chunks_mut(TILE * self.components).enumerate() {
+                let columns = tile * TILE..width.min((tile + 1) * TILE);
+                for (k, w) in self.of_components.chunks_exact(width).enumerate() {
+                    w[columns.clone()].iter().zip(out[k..].iter_mut().step_by(self.components)).for_each(|(w, o)| *o = *w);
+                }
+            }
+            out
+        })
+    }
+
+    /// out (rows×K) += X wᵀ for sparse rows; `sums` has room for K numbers.
+    pub(super) fn add_sparse(&self, x: X<'_>, sums: &mut [f64], out: &mut [f64]) {
+        let (k, table) = (self.components, self.by_column());
+        wide(
+            #[inline(always)]
+            || {
+                for (i, out) in out.chunks_exact_mut(k).enumerate() {
+                    sums.fill(0.0);
+                    let (columns, values) = x.sparse_row(i);
+                    for (&j, &v) in columns.iter().zip(values) {
+                        let w = &table[j as usize * k..(j as usize + 1) * k];
+                        sums.iter_mut().zip(w).for_each(|(s, w)| *s += v * w);
+                    }
+                    out.iter_mut().zip(&*sums).for_each(|(o, s)| *o += s);
+                }
+            },
+        );
+    }
+}
+
+/// Columns that are turned at a time.
+const TILE: usize = 64;
 
 /// Log densities of K components as functions of a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,7 +82,7 @@ pub(crate) enum Table {
         /// One number a component.
         constants: Vec<f64>,
         /// K×D.
-        weights: Vec<f64>,
+        weights: Weights,
     },
     /// w'(x, x², 1) with x less the shift.
     Quadratic {

@@ -85,8 +85,8 @@ pub(crate) struct State {
 /// What rows are asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Ask<'a> {
-    /// To bring some rows together.
-    Gather { most: usize, key: u64 },
+    /// To bring some of so many rows together.
+    Gather { all: usize, most: usize, key: u64 },
     /// To belong to the nearest centre.
     Start { centres: Cow<'a, [f64]>, labels: Cow<'a, LabelView> },
     /// How likely their labels are.
@@ -207,7 +207,8 @@ impl Program for Svi {
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Random) -> Result<State> {
         let mut rng = stream.rng();
-        let Stats { gathered, seen, .. } = rows.all(&Ask::Gather { most: self.mixture.gathered_rows(), key: rng.next_u64() })?;
+        let (all, most) = (rows.shape().rows, self.mixture.gathered_rows());
+        let Stats { gathered, seen, .. } = rows.all(&Ask::Gather { all, most, key: rng.next_u64() })?;
         if let Some(from) = &self.from {
             let mut state = State::clone(from);
             state.seen = state.seen.union(&seen.0);
@@ -220,7 +221,6 @@ impl Program for Svi {
         let first = self.batches(rows, &mut rng).swap_remove(0);
         let ask = Ask::Start { centres: Cow::Borrowed(&centres), labels: Cow::Borrowed(&labels) };
         let Stats { sums, past, rows: in_batch, .. } = rows.visit(&ask, Which::Some(&first))?;
-        let all = rows.shape().rows;
         let mut state = State { q, stream: Stream::new(self.rates.len(), all), passes: 0, score: f64::NAN, seen: seen.0 };
         let scale = match self.pace {
             StepSize::Falling { .. } => all as f64 / in_batch.0 as f64,
@@ -254,11 +254,14 @@ impl Program for Svi {
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, (): &mut (), scratch: &mut Scratch, _: Random) -> Result<Stats> {
         let rows = Sum(block.rows() as u64);
         Ok(match ask {
-            Ask::Gather { most, key } => {
+            Ask::Gather { all, most, key } => {
                 let labels = block.y.labels();
                 let seen = Seen(SeenSets::of(labels, labels.len() / block.rows().max(1)));
                 // where a fit goes on, no clusters are looked for
-                let gathered = if self.from.is_some() { Gathered::default() } else { self.mixture.gather(*most, *key, block, scratch) };
+                let gathered = match self.from {
+                    Some(_) => Gathered::default(),
+                    None => self.mixture.gather_among(*all, *most, *key, block, scratch),
+                };
                 Stats { gathered, seen, ..Stats::default() }
             }
             Ask::Start { centres, labels } => {
@@ -284,7 +287,7 @@ impl Svi {
     fn predicted(&self, q: &Factors, block: &Block<'_>) -> Stats {
         let stage = Stage::new(&self.mixture, q, self.combine, self.rates.clone());
         let mut room = Room::default();
-        stage.rows(block.x, &[], &mut room);
+        stage.probabilities(block.x, &mut room);
         let (mut ln_probability, mut entries) = (0.0, 0);
         for (&y, &p) in block.y.labels().iter().zip(&room.probability).filter(|(y, _)| **y >= 0) {
             ln_probability += if y == 1 { p } else { 1.0 - p }.max(1e-15).ln();

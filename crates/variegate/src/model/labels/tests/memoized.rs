@@ -7,8 +7,8 @@ use crate::Error;
 use crate::data::{Dataset, blocks};
 use crate::model::family;
 use crate::model::labels::label_part::LabelView;
-use crate::model::labels::memoized::{Event, Memoized, State, batches_that_fit, total};
-use crate::model::labels::mixture::{Mixture, Scratch, Sums, View};
+use crate::model::labels::memoized::{Memoized, State, Watch, batches_that_fit, total};
+use crate::model::labels::mixture::{Factors, Mixture, Scratch, Sums, View};
 use crate::model::labels::settings::{MoveKind, Settings};
 use crate::model::labels::vb::{Standing, Vb};
 use crate::run::{Chain, Merge, Purpose, Stream, Typed};
@@ -35,6 +35,31 @@ struct Batch {
     view: View,
 }
 
+/// What is seen of a lap: each batch visited once more, and a bound that does not fall.
+struct Looked<'a> {
+    mixture: &'a Mixture,
+    cut: &'a [crate::run::Block<'a>],
+    seen: Vec<Option<Batch>>,
+    last: f64,
+}
+
+impl Watch for Looked<'_> {
+    fn visited(&mut self, b: usize, view: &View) {
+        let mut scratch = Scratch::default();
+        let r = self.cut.iter().skip(b).step_by(self.seen.len()).map(|block| {
+            self.mixture.visit(view, block, &mut scratch);
+            scratch.r.clone()
+        });
+        self.seen[b] = Some(Batch { r: r.collect(), view: view.clone() });
+    }
+
+    fn updated(&mut self, q: &Factors, all: &Sums) {
+        let bound = self.mixture.bound(q, all);
+        assert!(bound >= self.last - 1e-9 * self.last.abs(), "{} {bound}", self.last);
+        self.last = bound;
+    }
+}
+
 impl<'a> Laps<'a> {
     fn new(program: &'a Memoized, data: &'a Dataset<'a>, cut: &'a Vec<crate::run::Block<'a>>, seed: u64) -> Self {
         let chain = Typed::start(program, cut, shape(data, BLOCK_ROWS), seed, 0).unwrap();
@@ -50,27 +75,11 @@ impl<'a> Laps<'a> {
         self.lap += 1;
         let stream = Stream::new(4, 0, Purpose::Sweep).sweep(self.lap);
         let mut state = self.chain.global.clone();
-        let mixture = &self.program.vb.mixture;
-        let mut last = state.ascent.bound;
-        let number = state.batches.len();
-        let mut seen: Vec<Option<Batch>> = (0..number).map(|_| None).collect();
         let cut = blocks(self.data, BLOCK_ROWS);
-        let mut watch = |event: Event<'_>| match event {
-            Event::Visited(b, view) => {
-                let mut scratch = Scratch::default();
-                let r = cut.iter().skip(b).step_by(number).map(|block| {
-                    mixture.visit(view, block, &mut scratch);
-                    scratch.r.clone()
-                });
-                seen[b] = Some(Batch { r: r.collect(), view: view.clone() });
-            }
-            Event::Updated(q, all) => {
-                let bound = mixture.bound(q, all);
-                assert!(bound >= last - 1e-9 * last.abs(), "{last} {bound}");
-                last = bound;
-            }
-        };
-        self.program.lap(&mut state, self.chain.rows(), stream, &mut watch).unwrap();
+        let seen = (0..state.batches.len()).map(|_| None).collect();
+        let mut looked = Looked { mixture: &self.program.vb.mixture, cut: &cut, seen, last: state.ascent.bound };
+        self.program.lap(&mut state, self.chain.rows(), stream, &mut looked).unwrap();
+        let Looked { seen, last, .. } = looked;
         assert!(state.ascent.bound >= last - 1e-9 * last.abs());
         self.chain.global = state;
         seen.into_iter().map(Option::unwrap).collect()

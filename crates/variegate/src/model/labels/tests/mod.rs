@@ -1,5 +1,6 @@
 //! Promises of the family: oracles, checks, fits of data drawn from the model, and odd data.
 
+mod by_rows;
 mod fits;
 mod gibbs;
 mod memoized;

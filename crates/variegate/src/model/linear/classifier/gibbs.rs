@@ -41,9 +41,24 @@ impl Classifier {
         y: &[i8],
         weights: &[f64],
         stats: &mut Stats,
-        (stream, first): (Stream, u64),
+        streams: (Stream, u64),
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let offset = self.draw_scales(w, panel, y, weights, streams, scratch)?;
+        self.add_found(panel, stats, (&scratch.curvatures, &scratch.responses), offset);
+        Ok(())
+    }
+
+    /// Draws the scales of rows: their curvatures and linear terms are left in the scratch, and the log (pseudo-)likelihood of w is given.
+    pub(super) fn draw_scales(
+        &self,
+        w: &[f64],
+        panel: &mut Panel<'_>,
+        y: &[i8],
+        weights: &[f64],
+        (stream, first): (Stream, u64),
+        scratch: &mut Scratch,
+    ) -> Result<f64> {
         let labels = self.prior.labels;
         let fraction = |w: &&f64| w.fract() != 0.0 || **w > f64::from(u32::MAX);
         if self.loss == Loss::Logistic
@@ -77,8 +92,7 @@ impl Classifier {
                 }
             }
         };
-        self.add_tangents(panel, y, weights, stats, (curvatures, responses), tangent);
-        Ok(())
+        Ok(self.tangents(y, weights, (curvatures, responses), tangent))
     }
 
     /// Draws the weights (C×dim) given the sums of [`Classifier::add_draws`] and the precision of each label; label c draws from item c.

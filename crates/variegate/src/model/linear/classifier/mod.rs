@@ -13,8 +13,11 @@
 //! estimate the hinge is maximised with the prior (EM): the covariance is 0. Derivations are in the book's chapter on `labels`.
 
 mod gibbs;
+mod handed;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use handed::{Handed, Means};
 
 use serde::{Deserialize, Serialize};
 
@@ -118,9 +121,13 @@ impl Classifier {
 
     /// out (rows) += Σ over the known labels of a row's terms, bounded at their best points. `weights` are those of rows, or empty for 1.
     pub(crate) fn terms(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], weights: &[f64], out: &mut [f64], scratch: &mut Scratch) {
-        let labels = self.prior.labels;
         self.prior.moments(view, panel, &mut scratch.weights);
-        let (means, spreads) = scratch.weights.found();
+        self.terms_at(scratch.weights.found(), y, weights, out);
+    }
+
+    /// The same, given means and variances of x̃ᵀw (rows×C each).
+    pub(crate) fn terms_at(&self, (means, spreads): (&[f64], &[f64]), y: &[i8], weights: &[f64], out: &mut [f64]) {
+        let labels = self.prior.labels;
         for (i, o) in out.iter_mut().enumerate() {
             for c in 0..labels {
                 let at = i * labels + c;
@@ -185,10 +192,36 @@ impl Classifier {
         weights: &[f64],
         stats: &mut Stats,
         (curvatures, responses): (&mut Vec<f64>, &mut Vec<f64>),
-        mut tangent: impl FnMut(usize, f64) -> Tangent,
+        tangent: impl FnMut(usize, f64) -> Tangent,
     ) {
+        let offset = self.tangents(y, weights, (curvatures, responses), tangent);
+        self.add_found(panel, stats, (curvatures, responses), offset);
+    }
+
+    /// Adds curvatures and linear terms of all labels (rows×C each).
+    fn add_found(&self, panel: &mut Panel<'_>, stats: &mut Stats, (curvatures, responses): (&[f64], &[f64]), offset: f64) {
         let labels = self.prior.labels;
         stats.reserve(labels, self.prior.dim, 0);
+        stats.offset.0 += offset;
+        grams_add(panel, curvatures, labels, &mut stats.gram.0);
+        panel.t_mul_add(responses, labels, &mut stats.response.0);
+    }
+
+    /// Curvatures and linear terms of all labels (rows×C each) at the best points of their bounds, given means and variances of x̃ᵀw.
+    pub(crate) fn tangents_at(&self, (means, spreads): (&[f64], &[f64]), y: &[i8], into: (&mut Vec<f64>, &mut Vec<f64>)) {
+        self.tangents(y, &[], into, |at, c| self.tangent(f64::from(y[at]), c, means[at], spreads[at]));
+    }
+
+    /// Curvatures and linear terms of all known labels of weight above 0, and 0 of the others; gives the sum of offsets.
+    fn tangents(
+        &self,
+        y: &[i8],
+        weights: &[f64],
+        (curvatures, responses): (&mut Vec<f64>, &mut Vec<f64>),
+        mut tangent: impl FnMut(usize, f64) -> Tangent,
+    ) -> f64 {
+        let labels = self.prior.labels;
+        let mut offset = 0.0;
         for buffer in [&mut *curvatures, &mut *responses] {
             buffer.clear();
             buffer.resize(y.len(), 0.0);
@@ -202,11 +235,10 @@ impl Classifier {
             if weight > 0.0 {
                 let t = tangent(at, weight);
                 (curvatures[at], responses[at]) = (t.curvature, t.response);
-                stats.offset.0 += t.offset;
+                offset += t.offset;
             }
         }
-        grams_add(panel, curvatures, labels, &mut stats.gram.0);
-        panel.t_mul_add(responses, labels, &mut stats.response.0);
+        offset
     }
 
     /// The global step from sums: q(w_c) of each label given E τ, then q(τ).
@@ -247,7 +279,12 @@ impl Classifier {
 
     /// Probabilities of the labels of new rows, out (rows×C): means of the sigmoid, or the hinge's share at the mean weights.
     pub(crate) fn probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
-        let (means, spreads) = self.scores(view, panel, scratch);
+        let found = self.scores(view, panel, scratch);
+        self.probabilities_at(found, out);
+    }
+
+    /// The same, given means and variances of x̃ᵀw (rows×C each).
+    pub(crate) fn probabilities_at(&self, (means, spreads): (&[f64], &[f64]), out: &mut [f64]) {
         for ((o, &f), &s2) in out.iter_mut().zip(means).zip(spreads) {
             *o = if self.loss == Loss::Logistic { expected_sigmoid(f, s2) } else { hinge_probability(f) };
         }

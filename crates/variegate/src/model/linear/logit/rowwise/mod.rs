@@ -11,6 +11,7 @@
 //! where P₀ holds the prior precisions, D the averaged diagonal and h the averaged linear term. It is stable for every ρ.
 //! Labels lie side by side in groups of [`LANES`], so that every loop over entries of rows is one over a whole vector.
 
+mod alone;
 mod history;
 mod rows;
 mod solve;
@@ -121,6 +122,8 @@ pub(super) struct Chunk {
     pub(super) share: Vec<f64>,
     /// r λ of the same, group after group; 0 where a label is unknown.
     pub(super) weight: Vec<Lanes>,
+    /// Linear terms of rows that have no patterns (and then one weight each), group after group; else y tells them, and it is empty.
+    pub(super) response: Vec<Lanes>,
 }
 
 impl Stats {

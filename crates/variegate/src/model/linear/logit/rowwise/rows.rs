@@ -14,11 +14,11 @@ const FAR: f64 = 40.0;
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Entries of the rows.
-    ends: Vec<u32>,
-    columns: Vec<u32>,
-    values: Vec<f64>,
+    pub(super) ends: Vec<u32>,
+    pub(super) columns: Vec<u32>,
+    pub(super) values: Vec<f64>,
     /// Mean and variance of x̃ᵀw of each row and group.
-    linear: Vec<[Lanes; 2]>,
+    pub(super) linear: Vec<[Lanes; 2]>,
     /// Half the sign of the labels of a group's lanes, 0 where unknown; row after row.
     signs: Vec<Lanes>,
     /// λ of each row's components, where [`Rowwise::terms`] has found them: row and component of each, and then group after group.
@@ -27,6 +27,9 @@ pub(crate) struct Scratch {
     /// Whether the curvatures belong to the rows at hand.
     fresh: bool,
     order: Vec<u32>,
+    /// Means and variances of x̃ᵀw (rows×C each), where a row's labels are asked for one by one.
+    pub(super) means: Vec<f64>,
+    pub(super) spreads: Vec<f64>,
 }
 
 impl Rowwise {
@@ -109,24 +112,31 @@ impl Rowwise {
     }
 
     /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
-    /// patterns have their prior.
-    pub(crate) fn probabilities(&self, view: &View, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+    /// patterns have their prior. Components of a row that are not `likely` are left out.
+    pub(crate) fn probabilities(
+        &self,
+        view: &View,
+        panel: &mut Panel<'_>,
+        out: &mut [f64],
+        likely: impl Fn(usize, usize) -> bool,
+        scratch: &mut Scratch,
+    ) {
         let (labels, components, groups) = (self.prior.labels, view.components, view.groups.len());
         self.read(view, panel, &[], scratch);
         for (i, out) in out.chunks_exact_mut((components + 1) * labels).enumerate() {
-            for c in 0..labels {
-                let (group, lane) = (&view.groups[c / LANES], c % LANES);
-                let [f, s2] = &scratch.linear[i * groups + c / LANES];
-                for (k, [b, v]) in group.patterns.iter().enumerate() {
-                    out[k * labels + c] = expected_sigmoid(f[lane] + b[lane], s2[lane] + v[lane]);
+            for (k, out) in out.chunks_exact_mut(labels).enumerate().filter(|(k, _)| likely(i, *k)) {
+                for (c, out) in out.iter_mut().enumerate() {
+                    let (group, lane) = (&view.groups[c / LANES], c % LANES);
+                    let [f, s2] = &scratch.linear[i * groups + c / LANES];
+                    let (b, v) = group.patterns.get(k).map_or((0.0, view.new_variance[c]), |[b, v]| (b[lane], v[lane]));
+                    *out = expected_sigmoid(f[lane] + b, s2[lane] + v);
                 }
-                out[components * labels + c] = expected_sigmoid(f[lane], s2[lane] + view.new_variance[c]);
             }
         }
     }
 
     /// Entries, labels and moments of x̃ᵀw of all rows.
-    fn read(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], scratch: &mut Scratch) {
+    pub(super) fn read(&self, view: &View, panel: &mut Panel<'_>, y: &[i8], scratch: &mut Scratch) {
         let (labels, rows, groups) = (self.prior.labels, panel.rows(), view.groups.len());
         let Scratch { ends, columns, values, linear, signs, fresh, .. } = scratch;
         *fresh = false;

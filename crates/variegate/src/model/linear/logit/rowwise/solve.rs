@@ -31,20 +31,29 @@ impl<'a> Rows<'a> {
         Self { chunks, touched, places }
     }
 
-    /// Calls f(entries' places, their values, labels, components, their shares, their curvatures in this group) for every row.
+    /// Calls f(entries' places, their values, linear terms of its labels, components, their shares, their curvatures in this group) for
+    /// every row. Rows without patterns have no components, and one curvature.
     #[inline(always)]
-    fn each(&self, group: usize, mut f: impl FnMut(&[u32], &[f64], &[i8], &[u32], &[f64], &[Lanes])) {
+    fn each(&self, group: usize, mut f: impl FnMut(&[u32], &[f64], Response<'_>, &[u32], &[f64], &[Lanes])) {
         for (chunk, places) in self.chunks.iter().zip(&self.places) {
-            let (rows, pairs) = (chunk.ends.len(), chunk.share.len());
+            let (rows, alone) = (chunk.ends.len(), !chunk.response.is_empty());
+            let pairs = if alone { rows } else { chunk.share.len() };
             let weight = &chunk.weight[group * pairs..(group + 1) * pairs];
             let labels = chunk.y.len() / rows.max(1);
             let (mut entry, mut pair) = (0, 0);
             for i in 0..rows {
-                let (entries, pairs) = (entry..chunk.ends[i] as usize, pair..chunk.component_ends[i] as usize);
-                (entry, pair) = (entries.end, pairs.end);
+                let entries = entry..chunk.ends[i] as usize;
+                entry = entries.end;
+                let (places, values) = (&places[entries.clone()], &chunk.values[entries]);
+                if alone {
+                    f(places, values, Response::Given(&chunk.response[group * rows + i]), &[], &[], &weight[i..=i]);
+                    continue;
+                }
+                let pairs = pair..chunk.component_ends[i] as usize;
+                pair = pairs.end;
                 let y = &chunk.y[i * labels..(i + 1) * labels];
                 let (components, shares) = (&chunk.of_component[pairs.clone()], &chunk.share[pairs.clone()]);
-                f(&places[entries.clone()], &chunk.values[entries], y, components, shares, &weight[pairs]);
+                f(places, values, Response::Labels(y), components, shares, &weight[pairs]);
             }
         }
     }
@@ -59,6 +68,9 @@ impl<'a> Rows<'a> {
                 add_scaled(&mut u, x, &p[j as usize]);
             }
             let mut pull = [0.0; LANES];
+            if let ([], [w]) = (components, weights) {
+                (0..LANES).for_each(|c| pull[c] = new[c] * w[c] * u[c]);
+            }
             for (&k, w) in components.iter().zip(weights) {
                 let (b, out) = (&p[bias + 1 + k as usize], &mut out[bias + 1 + k as usize]);
                 for c in 0..LANES {
@@ -78,12 +90,12 @@ impl<'a> Rows<'a> {
     #[inline(always)]
     fn ends(&self, group: usize, diagonal: &mut [Lanes], linear: &mut [Lanes]) {
         let bias = self.touched.len() - 1;
-        self.each(group, |places, values, y, components, shares, weights| {
-            let mut response = [0.0; LANES];
-            for (r, y) in response.iter_mut().zip(y.iter().skip(group * LANES)) {
-                *r = if *y < 0 { 0.0 } else { f64::from(*y) - 0.5 };
-            }
+        self.each(group, |places, values, response, components, shares, weights| {
+            let response = response.lanes(group);
             let mut curvature = [0.0; LANES];
+            if let ([], [w]) = (components, weights) {
+                curvature = *w;
+            }
             for ((&k, &share), w) in components.iter().zip(shares).zip(weights) {
                 let at = bias + 1 + k as usize;
                 add_scaled(&mut diagonal[at], 1.0, w);
@@ -97,6 +109,32 @@ impl<'a> Rows<'a> {
                 add_scaled(&mut linear[j as usize], x, &response);
             }
         });
+    }
+}
+
+/// Where the linear terms of a row's labels come from.
+#[derive(Clone, Copy)]
+enum Response<'a> {
+    /// y − ½ of its labels, 0 where one is unknown.
+    Labels(&'a [i8]),
+    /// They were handed over.
+    Given(&'a Lanes),
+}
+
+impl Response<'_> {
+    /// Those of a group.
+    #[inline(always)]
+    fn lanes(self, group: usize) -> Lanes {
+        let mut response = [0.0; LANES];
+        match self {
+            Self::Given(lanes) => return *lanes,
+            Self::Labels(y) => {
+                for (r, y) in response.iter_mut().zip(y.iter().skip(group * LANES)) {
+                    *r = if *y < 0 { 0.0 } else { f64::from(*y) - 0.5 };
+                }
+            }
+        }
+        response
     }
 }
 
@@ -161,6 +199,7 @@ impl Rowwise {
         rows.ends(at, &mut data, &mut right);
         // coordinates that are coupled: the diagonal without the minibatch, with it, and the linear term
         let mut alone = vec![[0.0; LANES]; size];
+        let mut diagonal = vec![[0.0; LANES]; size];
         let mut mean = vec![[0.0; LANES]; size];
         for place in 0..size {
             let i = whole(place);
@@ -169,58 +208,62 @@ impl Rowwise {
                 let kept = old[c] * group.curvature[i][c];
                 alone[place][c] = group.prior[kind(place)][c] + kept;
                 group.curvature[i][c] = kept + new[c] * data[place][c];
+                diagonal[place][c] = group.prior[kind(place)][c] + group.curvature[i][c];
                 right[place][c] = old[c] * group.linear[i][c] + new[c] * right[place][c];
             }
         }
-        let diagonal = |place: usize, c: usize, group: &Group| group.prior[kind(place)][c] + group.curvature[whole(place)][c];
-        let apply = |p: &[Lanes], out: &mut [Lanes]| {
-            for ((out, p), alone) in out.iter_mut().zip(p).zip(&alone) {
-                for c in 0..LANES {
-                    out[c] = alone[c] * p[c];
-                }
-            }
-            rows.product(at, new, p, out);
-        };
         let mut image = vec![[0.0; LANES]; size];
-        apply(&mean, &mut image);
+        let times_alone = |p: &Lanes, alone: &Lanes, out: &mut Lanes| (0..LANES).for_each(|c| out[c] = alone[c] * p[c]);
+        (0..size).for_each(|place| times_alone(&mean[place], &alone[place], &mut image[place]));
+        rows.product(at, new, &mean, &mut image);
+        // the residual, and the first direction: the residual over the diagonal
         let mut residual = right;
-        residual.iter_mut().zip(&image).for_each(|(r, a)| (0..LANES).for_each(|c| r[c] -= a[c]));
-        let precondition = |residual: &[Lanes], out: &mut [Lanes], group: &Group| {
-            for place in 0..size {
-                for c in 0..LANES {
-                    out[place][c] = residual[place][c] / diagonal(place, c, group);
-                }
+        let mut direction = vec![[0.0; LANES]; size];
+        let mut length = [0.0; LANES];
+        for place in 0..size {
+            let (r, z) = (&mut residual[place], &mut direction[place]);
+            for c in 0..LANES {
+                r[c] -= image[place][c];
+                z[c] = r[c] / diagonal[place][c];
+                length[c] += r[c] * z[c];
             }
-        };
-        let mut z = vec![[0.0; LANES]; size];
-        precondition(&residual, &mut z, group);
-        let mut direction = z.clone();
-        let mut length = dots(&residual, &z);
+            times_alone(z, &alone[place], &mut image[place]);
+        }
         for step in 0..STEPS {
-            apply(&direction, &mut image);
+            rows.product(at, new, &direction, &mut image);
             let curved = dots(&direction, &image);
             let mut times = [0.0; LANES];
             for c in 0..LANES {
                 times[c] = if curved[c] > 0.0 { length[c] / curved[c] } else { 0.0 };
             }
+            // each vector is read once: the image gives way to the residual over the diagonal
+            let mut next = [0.0; LANES];
+            let last = step + 1 == STEPS;
             for place in 0..size {
+                let (m, r, z) = (&mut mean[place], &mut residual[place], &mut image[place]);
                 for c in 0..LANES {
-                    mean[place][c] += times[c] * direction[place][c];
-                    residual[place][c] -= times[c] * image[place][c];
+                    m[c] += times[c] * direction[place][c];
+                }
+                if !last {
+                    for c in 0..LANES {
+                        r[c] -= times[c] * z[c];
+                        z[c] = r[c] / diagonal[place][c];
+                        next[c] += r[c] * z[c];
+                    }
                 }
             }
-            if step + 1 == STEPS {
+            if last {
                 break;
             }
-            precondition(&residual, &mut z, group);
-            let next = dots(&residual, &z);
             for c in 0..LANES {
                 times[c] = if length[c] > 0.0 { next[c] / length[c] } else { 0.0 };
             }
-            for (d, z) in direction.iter_mut().zip(&z) {
+            for place in 0..size {
+                let (d, z) = (&mut direction[place], &mut image[place]);
                 for c in 0..LANES {
                     d[c] = z[c] + times[c] * d[c];
                 }
+                times_alone(d, &alone[place], z);
             }
             length = next;
         }

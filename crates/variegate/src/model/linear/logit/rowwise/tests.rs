@@ -72,7 +72,7 @@ fn all_rows_give_the_diagonal_form() {
         assert!((a - b).abs() < 1e-7, "{a} {b}");
     }
     let (mut a, mut b) = (vec![0.0; 20 * 4 * toy.labels], vec![0.0; 20 * 4 * toy.labels]);
-    part.probabilities(&part.view(&q), &mut panel, &mut a, &mut Scratch::default());
+    part.probabilities(&part.view(&q), &mut panel, &mut a, |_, _| true, &mut Scratch::default());
     toy.part.probabilities(&toy.part.view(&exact), &mut panel, &mut b, &mut Default::default());
     assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-7));
 }

@@ -1,7 +1,12 @@
 //! Label patterns of components and linear classifiers, fitted apart: no joint posterior, but two.
 //!
 //! Components see labels through their patterns alone ([`Patterns`]); each label has a linear classifier ([`Classifier`]). Both have a
-//! bound, and what is raised is the sum of the two. They meet when new rows are predicted (`stage.rs`).
+//! bound, and what is raised is the sum of the two. They meet when new rows are predicted (`stage.rs`). `by_rows.rs` is the form of
+//! the classifiers with variances alone, for minibatches of rows with many columns.
+
+mod by_rows;
+
+pub(crate) use by_rows::Scratch as RowScratch;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,17 +27,17 @@ pub(crate) struct Cut {
 
 /// q of both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Factors {
+pub(crate) struct Factors<W = logit::Factors> {
     pub(crate) patterns: patterns::Factors,
     /// Of no components.
-    pub(crate) weights: logit::Factors,
+    pub(crate) weights: W,
 }
 
 /// What rows need of both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct View {
+pub(crate) struct View<W = logit::View> {
     pub(crate) patterns: patterns::View,
-    pub(crate) weights: logit::View,
+    pub(crate) weights: W,
 }
 
 /// Sums over rows for both.
@@ -69,10 +74,7 @@ impl Cut {
         alone.clear();
         alone.resize(panel.rows(), 0.0);
         self.classifier.terms(&view.weights, panel, y, &[], alone, &mut scratch.classifier);
-        let components = out.len() / alone.len().max(1);
-        for (out, value) in out.chunks_exact_mut(components.max(1)).zip(alone) {
-            out.iter_mut().for_each(|o| *o += *value);
-        }
+        add_to_all(alone, out);
     }
 
     /// Adds what rows with responsibilities r say; every row counts once for the classifiers.
@@ -103,7 +105,15 @@ impl Cut {
     }
 }
 
-impl Factors {
+/// Adds a number of each row to its numbers of all components.
+fn add_to_all(alone: &[f64], out: &mut [f64]) {
+    let components = out.len() / alone.len().max(1);
+    for (out, value) in out.chunks_exact_mut(components.max(1)).zip(alone) {
+        out.iter_mut().for_each(|o| *o += *value);
+    }
+}
+
+impl<W> Factors<W> {
     /// Component `order[k]` becomes component k; those not named are left out.
     pub(crate) fn permute(&mut self, order: &[usize]) {
         self.patterns.permute(order);
