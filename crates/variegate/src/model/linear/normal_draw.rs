@@ -5,7 +5,7 @@
 //! many columns:  e₁, e₂ ~ N(0, I):                       Q w = h + X'Ω^½e₁ + P^½e₂  by conjugate gradients            O(entries) a step
 //! ```
 //!
-//! Both are linear in their normal variables, with mean Q⁻¹h and covariance Q⁻¹: the law of the draw by a Cholesky factor of Q. Rows of Ω = 0 say
+//! Both are linear in their normal variables, with mean Q⁻¹h and covariance Q⁻¹: the distribution of the draw by a Cholesky factor of Q. Rows of Ω = 0 say
 //! nothing and are left out. The second is exact but for the residual at which it ends; the preconditioner is the diagonal of Q.
 
 use serde::{Deserialize, Serialize};
@@ -192,7 +192,7 @@ mod tests {
     /// Both draws are linear in their normal variables. With those at 0 they are the mean; what each of them adds, squared and summed, is
     /// the covariance: those of the Cholesky factor of Q.
     #[test]
-    fn all_three_have_the_same_law() {
+    fn all_three_have_the_same_distribution() {
         let (rows, curvatures, responses) = rows();
         let mean: Vec<f64> = (0..DIM).map(|j| 0.1 * j as f64 - 0.3).collect();
         for mean in [&mean[..], &[]] {
