@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::special::ln_gamma;
 
 /// No node (no child, no sibling), or the leaf of a row that is not attached.
-pub const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The root.
-pub const ROOT: u32 = 0;
+pub(super) const ROOT: u32 = 0;
 
 /// The nodes of one tree of fixed depth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -423,7 +423,8 @@ mod tests {
                 let old = arena.parent(node);
                 let emptied = arena.lift(node);
                 let above = arena.at_level(level - 2)[rng.random_range(0..arena.at_level(level - 2).len())];
-                let parent = arena.children(above).next().unwrap_or_else(|| arena.child(above));
+                let child = arena.children(above).next();
+                let parent = child.unwrap_or_else(|| arena.child(above));
                 arena.graft(node, parent);
                 if let Some(top) = emptied.filter(|&top| arena.rows(top) == 0) {
                     let bottom = (arena.rows(old) == 0).then_some(old).unwrap_or(top);
