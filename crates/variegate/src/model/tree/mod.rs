@@ -5,5 +5,6 @@
 //! component by the weights of its leaf. With a separation `C > 0` a large-margin term pulls siblings apart.
 
 mod arena;
+pub(crate) mod components;
 
 pub use arena::Arena;
