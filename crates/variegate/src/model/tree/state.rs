@@ -18,8 +18,8 @@ pub(super) fn column(atom: u32) -> usize {
 }
 
 /// A matrix with one row a node, that grows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grid<T> {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Grid<T> {
     width: usize,
     cells: Vec<T>,
 }
@@ -80,7 +80,7 @@ impl<T: Copy + Default> Grid<T> {
 
 /// The concentrations: `alpha[l]` and `gamma[l]` belong to nodes of level `l + 1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Concentrations {
+pub(crate) struct Concentrations {
     /// Of the choice of a child.
     pub alpha: Vec<f64>,
     /// Of a node's weights around those of its parent.
@@ -91,7 +91,7 @@ pub struct Concentrations {
 
 /// The state of a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub(crate) struct State {
     /// The nodes.
     pub arena: Arena,
     /// Leaf of each row.
@@ -139,12 +139,12 @@ impl State {
 
     /// Whether the atom has a column of weights.
     #[inline]
-    pub fn is_live(&self, atom: usize) -> bool {
+    pub(crate) fn is_live(&self, atom: usize) -> bool {
         self.finite || self.size[atom] > 0
     }
 
     /// Number of atoms that rows have.
-    pub fn occupied_atoms(&self) -> usize {
+    pub(crate) fn occupied_atoms(&self) -> usize {
         self.size.iter().filter(|&&n| n > 0).count()
     }
 

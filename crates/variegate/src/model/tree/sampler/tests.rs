@@ -1,0 +1,3 @@
+//! Tests of the sequential sampler.
+
+mod enumeration;
