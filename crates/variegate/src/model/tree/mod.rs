@@ -7,6 +7,8 @@
 mod arena;
 pub(crate) mod components;
 mod draw;
+pub(crate) mod draws;
+pub(crate) mod program;
 mod sampler;
 mod state;
 
