@@ -6,5 +6,8 @@
 
 mod arena;
 pub(crate) mod components;
+mod draw;
+mod sampler;
+mod state;
 
 pub use arena::Arena;
