@@ -5,9 +5,11 @@
 //! component by the weights of its leaf. With a separation `C > 0` a large-margin term pulls siblings apart.
 
 mod arena;
+mod check;
 pub(crate) mod components;
 mod draw;
 pub(crate) mod draws;
+mod generate;
 pub(crate) mod program;
 mod sampler;
 mod state;
