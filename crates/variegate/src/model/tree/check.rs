@@ -2,42 +2,42 @@
 
 use super::draws::Figures;
 use super::generate::{Generator, Unknowns};
-use super::program::{Chain, Sequential};
+use super::program::{Chain, Choose, TreeSampler};
 use super::state::{REST, State, column};
 use crate::Result;
 use crate::check::{Checkable, Installed};
 use crate::data::{Block, Dataset};
 use crate::run::Philox;
 
-/// The sequential sampler with the joint distribution that its sweeps keep.
+/// A sampler with the joint distribution that its sweeps keep.
 pub(crate) struct Subject {
     pub(crate) generator: Generator,
-    pub(crate) program: Sequential,
+    pub(crate) program: TreeSampler,
 }
 
 impl Subject {
     /// The sampler of this joint distribution.
-    pub(crate) fn new(generator: Generator) -> Self {
+    pub(crate) fn new(generator: Generator, choose: Choose) -> Self {
         let Generator { kernel, rules, concentrations, finite, .. } = generator.clone();
-        Self { generator, program: Sequential { kernel, rules, concentrations, finite } }
+        Self { generator, program: TreeSampler { choose, kernel, rules, concentrations, finite } }
     }
 }
 
 impl Checkable for Subject {
-    type Program = Sequential;
+    type Program = TreeSampler;
     type Model = Generator;
 
     fn model(&self) -> &Generator {
         &self.generator
     }
 
-    fn program(&self) -> &Sequential {
+    fn program(&self) -> &TreeSampler {
         &self.program
     }
 
     fn given(&self, _: &mut Philox) {}
 
-    fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<Sequential>> {
+    fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<TreeSampler>> {
         let Unknowns { state, shared } = unknowns;
         Ok(Installed { global: Chain { state, shared, figures: Figures::default(), x: vec![] }, locals: None })
     }

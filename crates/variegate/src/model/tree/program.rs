@@ -1,20 +1,34 @@
-//! The sequential sampler as a program: rows are brought together once, and a sweep is the work of one thread.
+//! The samplers as a program.
 //!
-//! Each row must see what the one before it changed, so rows are gathered in the first sweep and kept beside the state. They are not
-//! part of it: a chain that goes on from a checkpoint gathers them again and makes the same draws.
+//! What concerns the tree as a whole is the work of one thread, on rows that are gathered in the first sweep and kept beside the state.
+//! They are not part of it: a chain that goes on from a checkpoint gathers them again and makes the same draws. Rows choose path and atom
+//! there, one after the other (`sequential`), or where they are, in blocks, all at once (`slice`, `anchored`): the draws are then the same
+//! for any number of threads.
 
 use serde::{Deserialize, Serialize};
 
 use super::components::Kernel;
 use super::draws::{Draw, Figures};
-use super::sampler::{Rules, Sampler};
+use super::sampler::{Move, Rules, Sampler};
 use super::state::{Concentrations, State};
-use crate::run::{Block, Draws, List, Program, Report, Rows, Stream, Tick};
+use crate::run::{Block, Draws, List, Merge, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
+
+/// How rows choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Choose {
+    /// One after the other.
+    InTurn,
+    /// All at once, among what is above a slice.
+    Slices,
+    /// All at once, among what has an anchor of lower rank; then some in turn.
+    Anchors,
+}
 
 /// The model bound to its data, and how it is sampled.
 #[derive(Debug, Clone)]
-pub(crate) struct Sequential {
+pub(crate) struct TreeSampler {
+    pub(crate) choose: Choose,
     /// Components with their prior; what they share begins as it is here.
     pub(crate) kernel: Kernel,
     /// What a sweep does.
@@ -37,11 +51,31 @@ pub(crate) struct Chain {
     pub(crate) x: Vec<f64>,
 }
 
-/// The only question: what the cells of the rows are.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Cells;
+/// What rows are asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Ask<'a> {
+    /// What their cells are.
+    Cells,
+    /// To choose path and atom.
+    #[serde(borrow)]
+    Move(Box<Move<'a>>),
+}
 
-impl Sequential {
+/// What they answer, in their order.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    cells: List<f64>,
+    moved: List<[u32; 2]>,
+}
+
+impl Merge for Answer {
+    fn merge(&mut self, right: Self) {
+        self.cells.merge(right.cells);
+        self.moved.merge(right.moved);
+    }
+}
+
+impl TreeSampler {
     /// Does something with the chain at work, and puts down what came of it.
     fn at_work<T>(&self, chain: &mut Chain, cols: usize, work: impl FnOnce(&mut Sampler<'_>) -> Result<T>) -> Result<T> {
         let mut kernel = self.kernel.clone();
@@ -61,19 +95,19 @@ impl Sequential {
     }
 }
 
-impl Program for Sequential {
-    const NAME: &'static str = "tree/sequential";
+impl Program for TreeSampler {
+    const NAME: &'static str = "tree";
     const RELEASES: &'static [&'static str] = &["0.1"];
     type Global = Chain;
     type Local = ();
-    type Ask<'a> = Cells;
-    type Stats = List<f64>;
+    type Ask<'a> = Ask<'a>;
+    type Stats = Answer;
     type Scratch = ();
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Chain> {
         let (depth, shape) = (self.concentrations.alpha.len(), rows.shape());
         let state = State::new(depth, shape.rows, self.finite, self.concentrations.clone());
-        let x = rows.all(&Cells)?.0;
+        let x = rows.all(&Ask::Cells)?.cells.0;
         let mut chain = Chain { state, shared: self.kernel.shared(), figures: Figures::default(), x };
         let mut rng = stream.rng();
         self.at_work(&mut chain, shape.cols, |sampler| {
@@ -87,10 +121,27 @@ impl Program for Sequential {
 
     fn sweep(&self, chain: &mut Chain, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
         if chain.x.is_empty() {
-            chain.x = rows.all(&Cells)?.0;
+            chain.x = rows.all(&Ask::Cells)?.cells.0;
         }
         let mut rng = tick.stream.rng();
-        self.at_work(chain, rows.shape().cols, |sampler| sampler.sweep(&mut rng)).map_err(|error| in_sweep(error, tick.sweep))?;
+        let cols = rows.shape().cols;
+        let swept = self.at_work(chain, cols, |sampler| match self.choose {
+            Choose::InTurn => sampler.sweep(&mut rng),
+            Choose::Slices => {
+                let ask = Ask::Move(Box::new(sampler.sliced_move(&mut rng)?));
+                let moved = rows.all(&ask)?.moved.0;
+                sampler.take_in(&moved);
+                sampler.sweep_rest(&mut rng)
+            }
+            Choose::Anchors => {
+                let ask = Ask::Move(Box::new(sampler.anchored_move(&mut rng)));
+                let moved = rows.all(&ask)?.moved.0;
+                sampler.take_in(&moved);
+                sampler.move_some_in_turn(&mut rng)?;
+                sampler.sweep_rest(&mut rng)
+            }
+        });
+        swept.map_err(|error| in_sweep(error, tick.sweep))?;
         let state = &chain.state;
         let nodes = (1..=state.arena.depth()).map(|l| (format!("nodes_{l}"), state.arena.at_level(l).len() as f64));
         let extras = nodes.chain([("violation".to_string(), chain.figures.violation)]).collect();
@@ -98,13 +149,16 @@ impl Program for Sequential {
         Ok(Report { objective: chain.figures.charged, components, converged: false, extras })
     }
 
-    fn visit(&self, _: &Cells, block: &Block<'_>, _: &mut (), _: &mut (), _: Stream) -> Result<List<f64>> {
+    fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), _: &mut (), stream: Stream) -> Result<Answer> {
+        if let Ask::Move(movement) = ask {
+            return Ok(Answer { moved: List(movement.rows(block, &mut stream.rng())), ..Answer::default() });
+        }
         let cols = block.x.cols();
         let mut cells = vec![0.0; block.rows() * cols];
         for (i, row) in cells.chunks_exact_mut(cols.max(1)).enumerate() {
             block.x.for_row(i, |j, value| row[j] = value);
         }
-        Ok(List(cells))
+        Ok(Answer { cells: List(cells), ..Answer::default() })
     }
 
     fn draw(&self, chain: &Chain, out: &mut Draws) {

@@ -258,3 +258,26 @@ fn long_a_finite_mixture_keeps_the_distribution() {
     let model = Generator { finite: Some(4), rules, ..joint.model };
     Joint { model, margin: None }.check("finite mixture", 40_000, 9, |s, rng| s.sweep(rng));
 }
+
+/// Nodes move by their smallest rows, whichever of them came first: an order of age is wrong by so little that only millions of draws
+/// would show it.
+#[test]
+fn subtrees_take_turns_by_their_smallest_rows() {
+    let joint = four_rows();
+    let mut rng = Stream::new(12, 0, Purpose::Check).rng();
+    let mut aged = 0;
+    for _ in 0..50 {
+        let Case { state, x } = joint.draw(&mut rng).unwrap();
+        let mut sampler = Sampler::new(&x, 1, joint.model.kernel.clone(), joint.model.rules.clone(), state);
+        (0..5).for_each(|_| sampler.sweep(&mut rng).unwrap());
+        let arena = &sampler.state.arena;
+        for level in 2..=3 {
+            let turns = sampler.turns(level);
+            let first = |node: u32| (0..4).find(|&n| arena.ancestor(sampler.state.leaf[n], level) == node);
+            assert!(turns.windows(2).all(|pair| first(pair[0]) < first(pair[1])));
+            assert_eq!(turns.len(), arena.at_level(level).len());
+            aged += usize::from(turns != arena.at_level(level));
+        }
+    }
+    assert!(aged > 10, "the order of age is another one");
+}
