@@ -55,7 +55,8 @@ pub(super) struct Charged {
 impl Sampler<'_> {
     /// Sum of violations, and of log charges.
     pub(in super::super) fn charged(&self) -> (f64, f64) {
-        (self.work.charged.violation.iter().sum(), self.work.charged.ln_charge.iter().sum())
+        let Charged { violation, ln_charge, .. } = &self.work.charged;
+        (violation.iter().fold(0.0, |a, b| a + b), ln_charge.iter().fold(0.0, |a, b| a + b))
     }
 
     /// Scores and charges of all rows from the present tree.
