@@ -139,7 +139,9 @@ pub fn level_f_measures(labels: &[u32], levels: usize, classes: &[Option<u32>]) 
         let own = (1..nodes.len()).filter(|&z| level[z] == l);
         own.map(|z| 2.0 * table[z].get(class).unwrap_or(&0.0) / (size + table[z].values().sum::<f64>())).fold(0.0, f64::max)
     };
-    (0..levels).map(|l| all.iter().map(|(class, size)| **size / total * best(l, class, **size)).sum::<f64>() / f64::from(total > 0.0)).collect()
+    (0..levels)
+        .map(|l| all.iter().map(|(class, size)| **size / total * best(l, class, **size)).sum::<f64>() / f64::from(total > 0.0))
+        .collect()
 }
 
 /// Purity of a tree; NaN where no two rows have the same class.

@@ -7,6 +7,7 @@
 mod arena;
 pub(crate) mod components;
 mod draw;
+pub(crate) mod point;
 mod sampler;
 mod state;
 

@@ -26,9 +26,7 @@ pub(super) fn partitions(rows: usize) -> Vec<Vec<usize>> {
 
 /// All trees of a depth, as labels row by row.
 pub(super) fn trees(rows: usize, depth: usize) -> Vec<Vec<usize>> {
-    let finer = |fine: &[usize], coarse: &[usize]| {
-        (0..rows).all(|i| (0..i).all(|j| fine[i] != fine[j] || coarse[i] == coarse[j]))
-    };
+    let finer = |fine: &[usize], coarse: &[usize]| (0..rows).all(|i| (0..i).all(|j| fine[i] != fine[j] || coarse[i] == coarse[j]));
     let mut chains: Vec<Vec<Vec<usize>>> = partitions(rows).into_iter().map(|p| vec![p]).collect();
     for _ in 1..depth {
         chains = chains
