@@ -7,7 +7,9 @@
 mod arena;
 pub(crate) mod components;
 mod draw;
+pub(crate) mod draws;
 pub(crate) mod point;
+pub(crate) mod program;
 mod sampler;
 mod state;
 

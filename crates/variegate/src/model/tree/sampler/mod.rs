@@ -6,6 +6,7 @@
 //! tables are drawn with the weights of their level and below integrated out, and weights are redrawn last.
 
 mod concentrations;
+mod reg;
 mod regraft;
 mod row;
 mod split_merge;
@@ -13,6 +14,8 @@ mod start;
 mod weights;
 
 use serde::{Deserialize, Serialize};
+
+pub(super) use reg::Charges;
 
 use super::components::{Kernel, Prepared};
 use super::state::{Grid, State, column};
@@ -76,6 +79,8 @@ pub(super) struct Sampler<'a> {
     pub(super) kernel: Kernel,
     pub(super) rules: Rules,
     pub(super) state: State,
+    /// The margin, if there is one.
+    pub(super) charges: Option<Charges<'a>>,
     work: Work,
 }
 
@@ -98,15 +103,23 @@ struct Work {
     /// Customers and tables by node and column, and their sums over columns.
     customers: Grid<u32>,
     tables: Grid<u32>,
+    charged: reg::Charged,
 }
 
 impl<'a> Sampler<'a> {
     /// Works on rows `x` of so many columns from a state.
     pub(super) fn new(x: &'a [f64], cols: usize, kernel: Kernel, rules: Rules, state: State) -> Self {
-        let mut sampler = Self { x, cols, kernel, rules, state, work: Work::default() };
+        let mut sampler = Self { x, cols, kernel, rules, state, charges: None, work: Work::default() };
         sampler.work.path = vec![0; sampler.state.arena.depth() + 1];
         sampler.refresh();
         sampler
+    }
+
+    /// The same with a margin.
+    pub(super) fn with_charges(mut self, charges: Option<Charges<'a>>) -> Self {
+        self.charges = charges;
+        self.charge_all();
+        self
     }
 
     /// Number of rows.
@@ -185,6 +198,7 @@ impl<'a> Sampler<'a> {
     /// One sweep.
     pub(super) fn sweep(&mut self, rng: &mut Philox) -> Result<()> {
         self.refresh();
+        self.charge_all();
         self.sweep_rows(rng)?;
         self.sweep_tables(rng);
         if self.rules.learn {

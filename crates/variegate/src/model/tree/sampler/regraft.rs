@@ -42,8 +42,20 @@ impl Sampler<'_> {
         let place = draw_from_ln_weights(&mut self.work.running, rng).unwrap_or(usize::MAX);
         // nothing possible: weights of the present place have underflowed, so it stays
         let target = self.work.candidates.get(place).copied().unwrap_or(parent);
-        let target = if self.state.arena.level(target) + 1 == level { target } else { self.state.arena.child(target) };
+        let new = self.state.arena.level(target) + 1 < level;
+        let mut target = if new { self.state.arena.child(target) } else { target };
+        if new {
+            self.draw_scores(target, rng);
+        }
         self.state.arena.graft(node, target);
+        if !self.test_graft(parent, emptied.is_some(), target, new, rng) {
+            self.state.arena.lift(node);
+            if new {
+                self.state.arena.release(target, target);
+            }
+            self.state.arena.graft(node, parent);
+            target = parent;
+        }
         let (slots, width) = (self.state.arena.slots(), self.work.customers.width());
         self.work.customers.fit(slots, width);
         self.work.tables.fit(slots, width);

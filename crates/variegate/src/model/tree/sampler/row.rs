@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// A row that was taken out of the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lifted {
-    /// Its leaf; none if it had no place yet.
+    /// Its leaf.
     pub(super) leaf: u32,
     /// The highest node that it had for itself.
     pub(super) top: Option<u32>,
@@ -32,16 +32,20 @@ impl Sampler<'_> {
             Lifted { leaf, top: None } => leaf,
             Lifted { top: Some(top), .. } => self.state.arena.parent(top),
         };
-        let at = match self.rules.path_move {
-            _ if base == NONE => self.choose(n, rng)?,
-            PathMove::Gibbs => self.choose(n, rng)?,
+        let (at, ln_else) = match self.rules.path_move {
+            PathMove::Gibbs => (self.choose(n, rng)?, 0.0),
             PathMove::Prior => {
                 let at = self.choose_by_prior(rng);
                 // nothing but the densities differs between where it was and where it may go
-                let ratio = self.mass(at) / self.mass(base);
-                if open01(rng) < ratio { at } else { base }
+                (at, (self.mass(at) / self.mass(base)).ln())
             }
         };
+        if self.charges.is_some() {
+            // private nodes that stay keep their scores, and have their weights drawn again
+            let (at, leaf) = self.test_row(n, lifted, at, ln_else, rng).map_or((base, lifted.leaf), |leaf| (at, leaf));
+            return self.put_in(n, at, leaf, rng);
+        }
+        let at = if ln_else == 0.0 || open01(rng).ln() < ln_else { at } else { base };
         if let Some(top) = lifted.top {
             self.state.arena.release(top, lifted.leaf);
         }
@@ -49,11 +53,12 @@ impl Sampler<'_> {
         self.put_in(n, at, leaf, rng)
     }
 
-    /// Puts a row that has no place yet.
+    /// Puts a row that has no place yet, whatever the margin says of it.
     pub(super) fn insert(&mut self, n: usize, rng: &mut Philox) -> Result<()> {
         self.densities(n);
         let at = self.choose(n, rng)?;
         let leaf = self.state.arena.branch(at);
+        self.draw_branch_scores(at, leaf, rng);
         self.put_in(n, at, leaf, rng)
     }
 
@@ -61,9 +66,6 @@ impl Sampler<'_> {
     /// any new one.
     pub(super) fn take_out(&mut self, n: usize) -> Lifted {
         let (leaf, atom) = (self.state.leaf[n], self.state.atom[n]);
-        if leaf == NONE {
-            return Lifted { leaf, top: None };
-        }
         let top = self.state.arena.detach(leaf);
         self.count(n, atom, -1.0);
         if self.state.size[atom as usize] == 0 && !self.state.finite {
