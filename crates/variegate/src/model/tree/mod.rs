@@ -8,6 +8,7 @@ mod arena;
 pub(crate) mod components;
 mod draw;
 pub(crate) mod draws;
+pub(crate) mod margin;
 pub(crate) mod point;
 pub(crate) mod program;
 mod sampler;
