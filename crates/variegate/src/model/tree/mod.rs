@@ -5,11 +5,15 @@
 //! component by the weights of its leaf. With a separation `C > 0` a large-margin term pulls siblings apart.
 
 mod arena;
+mod check;
 pub(crate) mod components;
 mod draw;
 pub(crate) mod draws;
+pub(crate) mod export;
+mod generate;
 pub(crate) mod margin;
 pub(crate) mod point;
+pub(crate) mod predict;
 pub(crate) mod program;
 mod sampler;
 mod state;

@@ -15,6 +15,7 @@ mod weights;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use concentrations::PRIOR;
 pub(super) use reg::Charges;
 
 use super::components::{Kernel, Prepared};
@@ -271,4 +272,4 @@ impl<'a> Sampler<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

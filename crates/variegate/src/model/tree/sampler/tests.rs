@@ -2,6 +2,7 @@
 
 mod enumeration;
 mod exact;
+mod margin;
 
 use super::super::components::{Columns, Family, Kernel, Matrix, Prior};
 use super::super::state::{Concentrations, State};

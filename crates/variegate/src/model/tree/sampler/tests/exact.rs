@@ -1,32 +1,74 @@
 //! Every kernel by itself: the whole state drawn exactly, one step, and no mean may change.
 
-use rand_distr::Distribution;
+use rand_distr::{Distribution, StandardNormal};
 
 use super::super::super::arena::{Arena, ROOT};
-use super::super::super::components::Kernel;
-use super::super::super::draw::{beta, dirichlet};
-use super::super::super::state::{Concentrations, Grid, REST, State, column};
-use super::super::concentrations::PRIOR;
-use super::super::{PathMove, Rules, Sampler, Theta};
+use super::super::super::generate::{Generator, paths};
+use super::super::super::state::{Concentrations, REST, State, column};
+use super::super::{Charges, PathMove, Rules, Sampler, Theta};
 use super::known;
 use crate::Result;
 use crate::check::{InvarianceSettings, one_step_invariance};
-use crate::dist::Gamma;
 use crate::run::{Philox, Purpose, Stream, open01};
-
-/// Sticks of the root; what is left after them is below 1e-12.
-const STICKS: usize = 40;
 
 /// A joint distribution of states and rows.
 #[derive(Clone)]
 pub(super) struct Joint {
-    pub(super) rows: usize,
-    pub(super) kernel: Kernel,
-    /// Fixed, unless learned.
-    pub(super) concentrations: Concentrations,
-    pub(super) rules: Rules,
-    /// Atoms of a finite mixture.
-    pub(super) finite: Option<usize>,
+    pub(super) model: Generator,
+    /// The margin, with one feature a row.
+    pub(super) margin: Option<Margin>,
+}
+
+impl Joint {
+    pub(super) fn with_rules(&self, rules: Rules) -> Self {
+        Self { model: Generator { rules, ..self.model.clone() }, margin: self.margin.clone() }
+    }
+}
+
+/// A margin of its own.
+#[derive(Clone)]
+pub(super) struct Margin {
+    pub(super) separation: f64,
+    pub(super) margin: f64,
+    pub(super) sum: bool,
+    pub(super) phi: Vec<f64>,
+    /// In place of the calibration: any function of the numbers of siblings, `ln r >= least`.
+    pub(super) ln_r: Option<fn(usize, &[usize]) -> f64>,
+    pub(super) least: f64,
+}
+
+impl Margin {
+    /// Violation and log charge of each row, by going through all pairs of nodes.
+    pub(super) fn by_hand(&self, arena: &Arena, leaves: &[u32], eta: &[f64]) -> Vec<(f64, f64)> {
+        let row = |(n, &leaf): (usize, &u32)| {
+            let mut violations = vec![0.0];
+            let mut siblings = vec![];
+            for level in 1..=arena.depth() {
+                let own = arena.ancestor(leaf, level);
+                let others: Vec<u32> =
+                    arena.at_level(level).iter().copied().filter(|&u| u != own && arena.parent(u) == arena.parent(own)).collect();
+                siblings.push(others.len());
+                violations.extend(others.iter().map(|&u| self.margin - (eta[own as usize] - eta[u as usize]) * self.phi[n]));
+            }
+            let positive = violations.iter().map(|v: &f64| v.max(0.0));
+            let violation = if self.sum { positive.sum() } else { positive.fold(0.0, f64::max) };
+            let calibration = if siblings.iter().any(|&m| m > 0) { self.ln_r.map_or(0.0, |f| f(n, &siblings)) } else { 0.0 };
+            (violation, -2.0 * self.separation * violation - calibration)
+        };
+        leaves.iter().enumerate().map(row).collect()
+    }
+
+    pub(super) fn charges(&self) -> Charges<'_> {
+        Charges {
+            separation: self.separation,
+            margin: self.margin,
+            spread: 1.0,
+            sum: self.sum,
+            features: &self.phi,
+            width: 1,
+            ln_r: self.ln_r.as_ref().map(|f| f as &(dyn Fn(usize, &[usize]) -> f64 + Sync)),
+        }
+    }
 }
 
 /// A state and the rows that it is given.
@@ -37,123 +79,45 @@ pub(super) struct Case {
 
 /// Four rows, three levels, `x ~ N(theta, 1)`, `theta ~ N(0, 4)`.
 pub(super) fn four_rows() -> Joint {
-    Joint {
+    let model = Generator {
         rows: 4,
+        cols: 1,
         kernel: known(&[0.0, 1.0], 1, 1.0, 4.0),
         concentrations: Concentrations { alpha: vec![0.9, 0.6, 0.8], gamma: vec![1.2, 0.8, 1.5], gamma0: 0.85 },
         rules: Rules { one_alpha: false, one_gamma: false, ..Rules::default() },
         finite: None,
-    }
+    };
+    Joint { model, margin: None }
 }
 
 impl Joint {
-    fn concentrations(&self, rng: &mut Philox) -> Concentrations {
-        if !self.rules.learn {
-            return self.concentrations.clone();
-        }
-        let prior = Gamma::new(PRIOR.0, PRIOR.1).unwrap();
-        let mut levels = |one: bool| {
-            let mut drawn: Vec<f64> = self.concentrations.alpha.iter().map(|_| prior.sample(rng)).collect();
-            if one {
-                drawn = vec![drawn[0]; drawn.len()];
-            }
-            drawn
-        };
-        let (alpha, gamma) = (levels(self.rules.one_alpha), levels(self.rules.one_gamma));
-        Concentrations { alpha, gamma, gamma0: prior.sample(rng) }
-    }
-
     /// Everything from the prior, then rows.
     pub(super) fn draw(&self, rng: &mut Philox) -> Result<Case> {
-        let c = self.concentrations(rng);
-        let (arena, leaf) = paths(self.rows, &c.alpha, rng);
-
-        // weights on many sticks, the rest of them in front
-        let atoms = self.finite.unwrap_or(STICKS);
-        let mut all = Grid::new(arena.slots(), 1 + atoms);
-        let root = all.row_mut(ROOT);
-        if self.finite.is_some() {
-            root[1..].fill(c.gamma0 / atoms as f64);
-            dirichlet(root, rng);
-        } else {
-            let mut left = 1.0;
-            for w in &mut root[1..] {
-                let (part, rest) = beta(1.0, c.gamma0, rng);
-                *w = left * part;
-                left *= rest;
-            }
-            root[REST] = left;
-        }
-        for level in 1..=arena.depth() {
-            for &node in arena.at_level(level) {
-                let (above, own) = all.pair(arena.parent(node), node);
-                own.iter_mut().zip(above).for_each(|(own, above)| *own = c.gamma[level - 1] * above);
-                dirichlet(own, rng);
+        let c = self.model.draw_concentrations(rng)?;
+        let (mut arena, mut leaf) = paths(self.model.rows, &c.alpha, rng);
+        let mut eta = vec![];
+        if let Some(margin) = &self.margin {
+            // tree and scores are accepted with the charge of all rows
+            loop {
+                eta = (0..arena.slots()).map(|_| StandardNormal.sample(rng)).collect();
+                let ln: f64 = margin.by_hand(&arena, &leaf, &eta).iter().map(|row| row.1 + margin.least).sum();
+                assert!(ln <= 0.0);
+                if open01(rng).ln() < ln {
+                    break;
+                }
+                (arena, leaf) = paths(self.model.rows, &c.alpha, rng);
             }
         }
-        let mut kernel = self.kernel.clone();
-        kernel.draw_shared(rng)?;
-        let none = vec![0.0; kernel.statistics()];
-        let theta = (0..atoms).map(|_| kernel.draw(&none, rng)).collect::<Result<Vec<_>>>()?;
-
-        // atoms of rows; those without rows go into the rest
-        let mut state = State::new(arena.depth(), self.rows, self.finite, c);
-        let mut numbers = vec![u32::MAX; atoms];
-        if self.finite.is_some() {
-            (0..atoms).for_each(|k| numbers[k] = k as u32);
-        }
-        for n in 0..self.rows {
-            let weights = all.row(leaf[n]);
-            let mut left = open01(rng);
-            // the share of the rest is below all rounding
-            let stick = weights[1..].iter().position(|w| {
-                left -= w;
-                left < 0.0
-            });
-            let stick = stick.unwrap_or(0);
-            if numbers[stick] == u32::MAX {
-                numbers[stick] = state.size.len() as u32;
-                state.size.push(0);
-            }
-            state.size[numbers[stick] as usize] += 1;
-            state.atom[n] = numbers[stick];
-        }
-        state.theta = vec![0.0; state.size.len() * kernel.parameters()];
-        state.weights = Grid::new(arena.slots(), 4);
-        state.weights.fit(arena.slots(), state.size.len() + 1);
-        for node in arena.nodes() {
-            let own = state.weights.row_mut(node);
-            own[REST] = all.row(node)[REST];
-            for (stick, &number) in numbers.iter().enumerate() {
-                let place = if number == u32::MAX { REST } else { column(number) };
-                own[place] += all.row(node)[stick + 1];
-            }
-        }
-        for (stick, &number) in numbers.iter().enumerate().filter(|(_, number)| **number != u32::MAX) {
-            let at = number as usize * kernel.parameters();
-            state.theta[at..][..kernel.parameters()].copy_from_slice(&theta[stick]);
-        }
-        (state.arena, state.leaf) = (arena, leaf);
-        let mut case = Case { state, x: vec![] };
-        case.x = self.draw_rows(&case.state, rng)?;
-        Ok(case)
-    }
-
-    /// Rows given atoms and parameters.
-    pub(super) fn draw_rows(&self, state: &State, rng: &mut Philox) -> Result<Vec<f64>> {
-        let (width, mut x) = (self.kernel.parameters(), vec![]);
-        for &k in &state.atom {
-            let mut row = vec![0.0; self.kernel.mean(&state.theta[k as usize * width..][..width]).len()];
-            self.kernel.draw_row(&state.theta[k as usize * width..][..width], rng, &mut row)?;
-            x.extend(row);
-        }
-        Ok(x)
+        let mut state = self.model.draw_state(c, arena, leaf, &self.model.kernel, rng)?;
+        state.eta = eta;
+        let x = self.model.draw_rows(&state, &self.model.kernel, rng)?;
+        Ok(Case { state, x })
     }
 
     /// The test functions, some of them of single rows.
     pub(super) fn functions(&self, case: &Case) -> Vec<(String, f64)> {
         let Case { state: s, x } = case;
-        let (arena, depth, cols) = (&s.arena, s.arena.depth(), x.len() / self.rows);
+        let (arena, depth, cols) = (&s.arena, s.arena.depth(), x.len() / self.model.rows);
         let mut out = vec![("atoms".to_string(), s.occupied_atoms() as f64)];
         let mut add = |name: String, value: f64| out.push((name, value));
         let squares = |row: &[f64]| row.iter().map(|w| w * w).sum::<f64>();
@@ -177,8 +141,24 @@ impl Joint {
         }
         add("rows 0 and 1 share an atom".into(), f64::from(first == second));
         add("rows 0 and 1 share an atom, times cells".into(), f64::from(first == second) * x[0] * x[cols]);
-        add("first parameter of row 0's atom, times cell".into(), s.theta[first as usize * self.kernel.parameters()] * x[0]);
-        if self.rules.learn {
+        add("first parameter of row 0's atom, times cell".into(), s.theta[first as usize * self.model.kernel.parameters()] * x[0]);
+        if let Some(margin) = &self.margin {
+            let charged = margin.by_hand(arena, &s.leaf, &s.eta);
+            add("violations".into(), charged.iter().map(|row| row.0).sum());
+            add("violation of row 0".into(), charged[0].0);
+            add("log charges".into(), charged.iter().map(|row| row.1).sum());
+            add("mean square of scores".into(), {
+                let nodes: Vec<u32> = arena.nodes().filter(|&z| z != ROOT).collect();
+                nodes.iter().map(|&z| s.eta[z as usize].powi(2)).sum::<f64>() / nodes.len() as f64
+            });
+            for level in 1..=depth {
+                for n in [0, 1] {
+                    let score = s.eta[arena.ancestor(s.leaf[n], level) as usize] * margin.phi[n];
+                    add(format!("score of row {n}, level {level}"), score);
+                }
+            }
+        }
+        if self.model.rules.learn {
             for (name, values) in [("alpha", &s.concentrations.alpha), ("gamma", &s.concentrations.gamma)] {
                 values.iter().enumerate().for_each(|(i, v)| add(format!("{name} {i}"), (-v).exp()));
             }
@@ -201,8 +181,17 @@ impl Joint {
             |rng| self.draw(rng),
             |case, rng| {
                 let Case { state, x } = case;
-                let mut sampler = Sampler::new(&x, x.len() / self.rows, self.kernel.clone(), self.rules.clone(), state);
+                let charges = self.margin.as_ref().map(Margin::charges);
+                let mut sampler =
+                    Sampler::new(&x, self.model.cols, self.model.kernel.clone(), self.model.rules.clone(), state).with_charges(charges);
                 step(&mut sampler, rng)?;
+                if let Some(margin) = &self.margin {
+                    // what is kept of the charges is what they are
+                    let by_hand = margin.by_hand(&sampler.state.arena, &sampler.state.leaf, &sampler.state.eta);
+                    let (violation, ln_charge) = sampler.charged();
+                    assert!((violation - by_hand.iter().map(|row| row.0).sum::<f64>()).abs() < 1e-9);
+                    assert!((ln_charge - by_hand.iter().map(|row| row.1).sum::<f64>()).abs() < 1e-9);
+                }
                 let state = sampler.state;
                 Ok(Case { state, x })
             },
@@ -210,29 +199,6 @@ impl Joint {
         .unwrap();
         assert!(report.passed, "{report}");
     }
-}
-
-/// Paths of rows that come one by one.
-pub(super) fn paths(rows: usize, alpha: &[f64], rng: &mut Philox) -> (Arena, Vec<u32>) {
-    let mut arena = Arena::new(alpha.len());
-    let mut leaves = vec![];
-    for _ in 0..rows {
-        let mut at = ROOT;
-        while arena.level(at) < alpha.len() {
-            let mut left = open01(rng) * (f64::from(arena.rows(at)) + alpha[arena.level(at)]);
-            let child = arena.children(at).find(|&child| {
-                left -= f64::from(arena.rows(child));
-                left < 0.0
-            });
-            at = match child {
-                Some(child) => child,
-                None => arena.branch(at),
-            };
-        }
-        arena.attach(at);
-        leaves.push(at);
-    }
-    (arena, leaves)
 }
 
 #[test]
@@ -243,7 +209,7 @@ fn long_a_row_step_keeps_the_distribution() {
         s.draw_theta(rng)
     };
     joint.check("row step", 40_000, 1, step);
-    let explicit = |theta, path_move| Joint { rules: Rules { theta, path_move, ..joint.rules.clone() }, ..joint.clone() };
+    let explicit = |theta, path_move| joint.with_rules(Rules { theta, path_move, ..joint.model.rules.clone() });
     explicit(Theta::Explicit, PathMove::Gibbs).check("row step, drawn parameters", 40_000, 2, |s, rng| s.row_step(0, rng));
     explicit(Theta::Collapsed, PathMove::Prior).check("row step, prior proposals", 40_000, 3, step);
 }
@@ -251,7 +217,7 @@ fn long_a_row_step_keeps_the_distribution() {
 #[test]
 fn long_tables_and_weights_keep_the_distribution() {
     let joint = four_rows();
-    let plain = Joint { rules: Rules { regraft: false, ..joint.rules.clone() }, ..joint.clone() };
+    let plain = joint.with_rules(Rules { regraft: false, ..joint.model.rules.clone() });
     let weights = |s: &mut Sampler<'_>, rng: &mut Philox| {
         s.sweep_tables(rng);
         s.draw_weights(rng);
@@ -275,8 +241,8 @@ fn long_splits_and_merges_keep_the_distribution() {
 fn long_concentrations_keep_the_distribution() {
     let joint = four_rows();
     for (one, seed) in [(false, 7), (true, 8)] {
-        let rules = Rules { learn: true, one_alpha: one, one_gamma: one, ..joint.rules.clone() };
-        Joint { rules, ..joint.clone() }.check("concentrations", 40_000, seed, |s, rng| {
+        let rules = Rules { learn: true, one_alpha: one, one_gamma: one, ..joint.model.rules.clone() };
+        joint.with_rules(rules).check("concentrations", 40_000, seed, |s, rng| {
             s.sweep_tables(rng);
             s.draw_concentrations(rng)?;
             s.draw_weights(rng);
@@ -288,6 +254,7 @@ fn long_concentrations_keep_the_distribution() {
 #[test]
 fn long_a_finite_mixture_keeps_the_distribution() {
     let joint = four_rows();
-    let rules = Rules { learn: true, ..joint.rules.clone() };
-    Joint { finite: Some(4), rules, ..joint }.check("finite mixture", 40_000, 9, |s, rng| s.sweep(rng));
+    let rules = Rules { learn: true, ..joint.model.rules.clone() };
+    let model = Generator { finite: Some(4), rules, ..joint.model };
+    Joint { model, margin: None }.check("finite mixture", 40_000, 9, |s, rng| s.sweep(rng));
 }
