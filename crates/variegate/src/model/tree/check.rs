@@ -1,0 +1,112 @@
+//! Whether the sampler samples what it claims to, on tiny data of its own: see [`crate::check`].
+
+use super::draws::Figures;
+use super::generate::{Generator, Unknowns};
+use super::program::{Chain, Choose, TreeSampler};
+use super::state::{REST, State, column};
+use crate::Result;
+use crate::check::{Checkable, Installed};
+use crate::data::{Block, Dataset};
+use crate::run::Philox;
+
+/// A sampler with the joint distribution that its sweeps keep.
+pub(crate) struct Subject {
+    pub(crate) generator: Generator,
+    pub(crate) program: TreeSampler,
+}
+
+impl Subject {
+    /// The sampler of this joint distribution.
+    pub(crate) fn new(generator: Generator, choose: Choose) -> Self {
+        let Generator { kernel, rules, concentrations, finite, .. } = generator.clone();
+        Self { generator, program: TreeSampler { choose, kernel, rules, concentrations, finite } }
+    }
+}
+
+impl Checkable for Subject {
+    type Program = TreeSampler;
+    type Model = Generator;
+
+    fn model(&self) -> &Generator {
+        &self.generator
+    }
+
+    fn program(&self) -> &TreeSampler {
+        &self.program
+    }
+
+    fn given(&self, _: &mut Philox) {}
+
+    fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<TreeSampler>> {
+        let Unknowns { state, shared } = unknowns;
+        Ok(Installed { global: Chain { state, shared, figures: Figures::default(), x: vec![] }, locals: None })
+    }
+
+    fn recover(&self, chain: &Chain, _: &[()]) -> Result<Unknowns> {
+        Ok(Unknowns { state: chain.state.clone(), shared: chain.shared })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let depth = self.generator.concentrations.alpha.len();
+        let mut names = vec!["components".to_string()];
+        for level in 0..=depth {
+            names.extend(["nodes", "rest", "squared weights", "own weight"].map(|what| format!("{what}, level {level}")));
+            names.extend(["rows 0 and 1 together", "the same times cells"].map(|what| format!("{what}, level {level}")));
+        }
+        names.extend(["rows 0 and 1 share a component", "the same times cells", "cells"].map(String::from));
+        if self.generator.rules.learn {
+            for what in ["alpha", "gamma"] {
+                names.extend((1..=depth).map(|level| format!("exp -{what}, level {level}")));
+            }
+            names.push("exp -gamma0".into());
+        }
+        if self.generator.kernel.learns_strength() || self.generator.kernel.learns_variance() {
+            names.push("exp -shared".into());
+        }
+        names
+    }
+
+    fn functions(&self, unknowns: &Unknowns, data: &Dataset<'_>, out: &mut Vec<f64>) {
+        let state = &unknowns.state;
+        let first = |n: usize| {
+            let mut cell = 0.0;
+            data.x.view().for_row(n, |j, v| if j == 0 { cell = v });
+            cell.clamp(-1e3, 1e3)
+        };
+        let (a, b) = (first(0), first(1.min(state.leaf.len() - 1)));
+        functions(state, a * b, out);
+        out.push(a * a / (1.0 + a * a));
+        if self.generator.rules.learn {
+            let c = &state.concentrations;
+            out.extend(c.alpha.iter().chain(&c.gamma).chain([&c.gamma0]).map(|v| (-v).exp()));
+        }
+        if let Some(shared) = unknowns.shared
+            && (self.generator.kernel.learns_strength() || self.generator.kernel.learns_variance())
+        {
+            out.push((-shared).exp());
+        }
+    }
+}
+
+/// Functions of tree, weights and atoms, some of them with a product of cells of rows 0 and 1.
+fn functions(state: &State, cells: f64, out: &mut Vec<f64>) {
+    let (arena, rows) = (&state.arena, state.leaf.len());
+    let second = 1.min(rows - 1);
+    out.push(state.occupied_atoms() as f64);
+    for level in 0..=arena.depth() {
+        let nodes = arena.at_level(level);
+        let mean = |f: &dyn Fn(&[f64]) -> f64| nodes.iter().map(|&z| f(state.weights.row(z))).sum::<f64>() / nodes.len() as f64;
+        let node = |n: usize| arena.ancestor(state.leaf[n], level);
+        let own = (0..rows).map(|n| state.weights.row(node(n))[column(state.atom[n])]).sum::<f64>() / rows as f64;
+        let together = f64::from(node(0) == node(second));
+        // the weight of atoms without rows is the rest of a mixture without end; it is no column of its own in either kind
+        let rest = |row: &[f64]| row[REST] + (0..state.size.len()).filter(|&k| state.size[k] == 0).map(|k| row[k + 1]).sum::<f64>();
+        let squares = |row: &[f64]| row[1..].iter().map(|w| w * w).sum::<f64>();
+        out.extend([nodes.len() as f64, mean(&rest), mean(&squares), own, together, together * cells]);
+    }
+    let shared = f64::from(state.atom[0] == state.atom[second]);
+    out.extend([shared, shared * cells]);
+}
+
+#[cfg(test)]
+mod tests;

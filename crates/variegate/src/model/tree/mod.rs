@@ -1,0 +1,21 @@
+//! Cluster tree: rows grouped into a tree of fixed depth and unknown width, by a mixture whose components all nodes share.
+//!
+//! Each row walks down a nested Chinese restaurant from the root (level 0) to a leaf (level `L`); each node has weights over one common
+//! set of components, those of a child drawn around those of its parent (a multilevel hierarchical Dirichlet process); a row takes a
+//! component by the weights of its leaf. With a separation `C > 0` a large-margin term pulls siblings apart.
+
+mod arena;
+mod check;
+pub(crate) mod components;
+mod draw;
+pub(crate) mod draws;
+pub(crate) mod export;
+mod generate;
+pub(crate) mod margin;
+pub(crate) mod point;
+pub(crate) mod predict;
+pub(crate) mod program;
+mod sampler;
+mod state;
+
+pub use arena::Arena;
