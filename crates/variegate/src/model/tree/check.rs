@@ -70,7 +70,11 @@ impl Checkable for Subject {
         let state = &unknowns.state;
         let first = |n: usize| {
             let mut cell = 0.0;
-            data.x.view().for_row(n, |j, v| if j == 0 { cell = v });
+            data.x.view().for_row(n, |j, v| {
+                if j == 0 {
+                    cell = v
+                }
+            });
             cell.clamp(-1e3, 1e3)
         };
         let (a, b) = (first(0), first(1.min(state.leaf.len() - 1)));

@@ -3,10 +3,12 @@
 //! * separation: 1 less the largest mean of `P^(l)_ij` over pairs with a sibling's rows (NaN without siblings);
 //! * support: mean over draws of the best overlap `|S and T|/|S or T|` with a node T of the draw, at any level below the root.
 
+use serde::{Deserialize, Serialize};
+
 use super::{CoOccurrence, members};
 
 /// What the draws think of a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Credibility {
     /// How surely its rows belong together.
     pub(crate) cohesion: f64,
