@@ -13,9 +13,13 @@ pub(crate) mod export;
 mod generate;
 pub(crate) mod margin;
 pub(crate) mod point;
+mod posterior;
 pub(crate) mod predict;
 pub(crate) mod program;
+mod report;
 mod sampler;
 mod state;
 
 pub use arena::Arena;
+pub use posterior::TreePosterior;
+pub(crate) use posterior::Bound;

@@ -8,6 +8,10 @@
 //! Over draws, weights are averaged as they are and normalised last, so a draw counts in proportion to its density of x. Normalised draw by
 //! draw they would describe the tree given the training rows alone.
 
+mod batch;
+
+pub(crate) use batch::{Batch, Separated};
+
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -78,11 +82,17 @@ impl<'a> Frame<'a> {
         (0..self.draw.nodes() * width).map(draw).collect()
     }
 
-    /// Log weights of all nodes as places for the row: a leaf takes it, an inner node opens a branch for it.
-    pub(crate) fn ln_weights(&self, row: &[f64], margin: Option<&NewMargin<'_>>) -> Vec<f64> {
+    /// Log densities of the row: of a new atom, then of each atom.
+    fn ln_densities(&self, row: &[f64]) -> Vec<f64> {
         let width = self.kernel.parameters();
         let mut ln_f = vec![self.kernel.ln_predictive_prepared(&self.fresh, row)];
         ln_f.extend((0..self.draw.atoms).map(|k| self.kernel.ln_density(&self.draw.theta[k * width..][..width], row)));
+        ln_f
+    }
+
+    /// Log weights of all nodes as places for the row: a leaf takes it, an inner node opens a branch for it.
+    pub(crate) fn ln_weights(&self, row: &[f64], margin: Option<&NewMargin<'_>>) -> Vec<f64> {
+        let ln_f = self.ln_densities(row);
         let top = ln_f.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top == f64::NEG_INFINITY {
             return vec![f64::NEG_INFINITY; self.draw.nodes()];
@@ -244,7 +254,7 @@ mod tests {
         Stream::new(seed, 0, Purpose::Score).rng()
     }
 
-    fn posterior_draws(n: usize) -> (Kernel, Vec<Draw>) {
+    pub(super) fn posterior_draws(n: usize) -> (Kernel, Vec<Draw>) {
         let kernel = known(&X, 1, 0.5, 4.0);
         let state = State::new(2, 3, None, concentrations(2, 0.7, 1.3, 0.9));
         let mut sampler = Sampler::new(&X, 1, kernel.clone(), Rules::default(), state);

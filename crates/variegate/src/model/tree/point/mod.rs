@@ -5,9 +5,11 @@
 //! * VI: `(1/N) sum_i [ln|S_i| + ln sum_j P_ij - 2 ln sum_{j in S_i} P_ij]`, `S_i` the node of i: a lower bound of the expected
 //!   variation of information up to a constant.
 //!
-//! `search.rs` looks for the tree, `ward.rs` gives it one of its starts, `credibility.rs` says what the draws think of each node.
+//! `search.rs` looks for the tree, `ward.rs` gives it one of its starts, `credibility.rs` says what the draws think of each node,
+//! `newcomer.rs` where rows go that were not in the fit.
 
 mod credibility;
+mod newcomer;
 mod search;
 mod ward;
 
@@ -15,6 +17,7 @@ mod ward;
 mod tests;
 
 pub(crate) use credibility::{Credibility, Support};
+pub(crate) use newcomer::Landing;
 pub(crate) use search::{PointTree, search};
 pub(crate) use ward::ward_cuts;
 
@@ -133,7 +136,7 @@ impl CoOccurrence {
 }
 
 /// The rows of each node below the root, with its level from 0, in the order of first rows level by level.
-fn members(labels: &[usize], levels: usize) -> Vec<(usize, Vec<usize>)> {
+pub(crate) fn members(labels: &[usize], levels: usize) -> Vec<(usize, Vec<usize>)> {
     let (arena, leaves) = Arena::from_labels(levels, labels);
     let order = arena.by_first_row(&leaves);
     let mut place = vec![0; arena.slots()];

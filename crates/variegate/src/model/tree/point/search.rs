@@ -28,7 +28,7 @@ pub(crate) struct PointTree {
 /// Most rounds over all rows from one start; each lowers the loss, so they end long before.
 const MOST_ROUNDS: usize = 1000;
 /// A gain below this is rounding.
-const LEAST_GAIN: f64 = 1e-9;
+pub(super) const LEAST_GAIN: f64 = 1e-9;
 /// Sampled trees that the search starts from.
 const SAMPLED: usize = 5;
 
