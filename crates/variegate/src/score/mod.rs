@@ -18,6 +18,7 @@ mod paired;
 mod real;
 mod rebuilding;
 mod retrieval;
+mod tree_scores;
 mod trees;
 
 pub use classes::{ClassScore, Tally, score_classes};
@@ -32,4 +33,5 @@ pub use paired::Paired;
 pub use real::RealScore;
 pub use rebuilding::{RebuildErrors, rebuild_errors};
 pub use retrieval::{Ranking, Retrieval};
+pub use tree_scores::{TreeScore, path_scores, tree_scores};
 pub use trees::{NodeDistances, dendrogram_purity, level_f_measures, node_distances};

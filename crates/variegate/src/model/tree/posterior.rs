@@ -406,8 +406,7 @@ impl ClusterRows for TreePosterior {
 
 impl RowDensity for TreePosterior {
     fn counts(&self) -> bool {
-        // rows of counts have probabilities in closed form too, and are scored as others
-        false
+        !self.bound.kernel.family().is_gaussian()
     }
 
     /// Closed form under each draw: temperatures and runs have nothing to do.
@@ -452,3 +451,6 @@ impl Posterior for TreePosterior {
         Ok(state::seal(SAVED, self)?)
     }
 }
+
+#[cfg(test)]
+mod tests;
