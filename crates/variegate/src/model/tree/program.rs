@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::components::Kernel;
 use super::draws::{Draw, Figures};
-use super::sampler::{Move, Rules, Sampler};
+use super::margin::{Calibration, EtaUpdate, Features, Margin};
+use super::sampler::{Charges, Move, Rules, Sampler};
 use super::state::{Concentrations, State};
 use crate::run::{Block, Draws, List, Merge, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
@@ -37,6 +38,81 @@ pub(crate) struct TreeSampler {
     pub(crate) concentrations: Concentrations,
     /// Components of a finite mixture.
     pub(crate) finite: Option<usize>,
+    /// The margin, if there is one.
+    pub(crate) margin: Option<Separation>,
+}
+
+/// The margin as a chain goes by it.
+#[derive(Debug, Clone)]
+pub(crate) struct Separation {
+    pub(crate) margin: Margin,
+    /// Whether what a classifier that knows nothing is charged is taken off.
+    pub(crate) calibrated: bool,
+    pub(crate) update: EtaUpdate,
+    pub(crate) features: FeatureSource,
+    /// Sweeps of the warm-up, in which C rises: strong margins would freeze the first tree.
+    pub(crate) warm_up: u64,
+}
+
+/// Where the features of rows come from.
+#[derive(Debug, Clone)]
+pub(crate) enum FeatureSource {
+    /// From the rows, as [`Features::new`] makes them: numbers of codes of columns, the scale, whether nodes have intercepts.
+    Rows(Vec<usize>, Option<f64>, bool),
+    /// Given, so many a row.
+    Given(Vec<f64>, usize),
+}
+
+/// Steps in which C rises: each needs tables of its own.
+const STEPS: u64 = 16;
+
+impl Separation {
+    /// The share of C in a sweep, in steps of `1/STEPS`: none in the first quarter of the warm-up, all from three quarters on.
+    fn step(&self, sweep: u64, warm_up: bool) -> u64 {
+        if !warm_up || self.warm_up == 0 {
+            return STEPS;
+        }
+        let quarters = 4.0 * sweep as f64 / self.warm_up as f64;
+        (STEPS as f64 * ((quarters - 1.0) / 2.0).clamp(0.0, 1.0)).ceil() as u64
+    }
+}
+
+/// What follows from rows and margin; worked out again where it is missing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Charging {
+    features: Vec<f64>,
+    width: usize,
+    /// The step of C, and the tables that belong to it.
+    tables: Option<(u64, Option<Calibration>)>,
+}
+
+impl Charging {
+    fn prepare(&mut self, separation: &Separation, x: &[f64], step: u64) -> Result<()> {
+        if self.features.is_empty() {
+            (self.features, self.width) = match &separation.features {
+                FeatureSource::Given(values, width) => (values.clone(), *width),
+                FeatureSource::Rows(codes, scale, intercept) => {
+                    let features = Features::new(x, codes, *scale, *intercept);
+                    (features.of(x), features.width())
+                }
+            };
+        }
+        if self.tables.as_ref().is_none_or(|tables| tables.0 != step) {
+            let margin = separation.at(step);
+            let norm = |phi: &[f64]| phi.iter().map(|v| v * v).sum::<f64>().sqrt();
+            let wanted = separation.calibrated && margin.separation > 0.0;
+            let norms: Vec<f64> = self.features.chunks_exact(self.width.max(1)).map(norm).collect();
+            self.tables = Some((step, if wanted { Some(Calibration::new(&margin, &norms)?) } else { None }));
+        }
+        Ok(())
+    }
+}
+
+impl Separation {
+    /// The margin with C as it is at a step.
+    fn at(&self, step: u64) -> Margin {
+        Margin { separation: self.margin.separation * step as f64 / STEPS as f64, ..self.margin }
+    }
 }
 
 /// What a chain knows between two sweeps.
@@ -49,6 +125,9 @@ pub(crate) struct Chain {
     /// Rows, gathered as they are needed.
     #[serde(skip)]
     pub(crate) x: Vec<f64>,
+    /// The margin's numbers, worked out as they are needed.
+    #[serde(skip)]
+    pub(crate) charging: Charging,
 }
 
 /// What rows are asked.
@@ -77,14 +156,29 @@ impl Merge for Answer {
 
 impl TreeSampler {
     /// Does something with the chain at work, and puts down what came of it.
-    fn at_work<T>(&self, chain: &mut Chain, cols: usize, work: impl FnOnce(&mut Sampler<'_>) -> Result<T>) -> Result<T> {
+    fn at_work<T>(&self, chain: &mut Chain, cols: usize, step: u64, work: impl FnOnce(&mut Sampler<'_>) -> Result<T>) -> Result<T> {
         let mut kernel = self.kernel.clone();
         if let Some(shared) = chain.shared {
             kernel.set_shared(shared);
         }
         let depth = chain.state.arena.depth();
         let state = std::mem::replace(&mut chain.state, State::new(depth, 0, self.finite, self.concentrations.clone()));
-        let mut sampler = Sampler::new(&chain.x, cols, kernel, self.rules.clone(), state);
+        if let Some(separation) = &self.margin {
+            chain.charging.prepare(separation, &chain.x, step)?;
+        }
+        let charging = &chain.charging;
+        let ln_r = |n: usize, siblings: &[usize]| match &charging.tables {
+            Some((_, Some(calibration))) => calibration.ln_r(n, siblings),
+            _ => 0.0,
+        };
+        let charges = self.margin.as_ref().map(|separation| Charges {
+            margin: separation.at(step),
+            update: separation.update,
+            features: &charging.features,
+            width: charging.width,
+            ln_r: separation.calibrated.then_some(&ln_r as &(dyn Fn(usize, &[usize]) -> f64 + Sync)),
+        });
+        let mut sampler = Sampler::new(&chain.x, cols, kernel, self.rules.clone(), state).with_charges(charges);
         let done = work(&mut sampler);
         let complete = sampler.complete_ln_likelihood();
         let (violation, ln_charge) = sampler.charged();
@@ -108,9 +202,10 @@ impl Program for TreeSampler {
         let (depth, shape) = (self.concentrations.alpha.len(), rows.shape());
         let state = State::new(depth, shape.rows, self.finite, self.concentrations.clone());
         let x = rows.all(&Ask::Cells)?.cells.0;
-        let mut chain = Chain { state, shared: self.kernel.shared(), figures: Figures::default(), x };
+        let (shared, charging) = (self.kernel.shared(), Charging::default());
+        let mut chain = Chain { state, shared, figures: Figures::default(), x, charging };
         let mut rng = stream.rng();
-        self.at_work(&mut chain, shape.cols, |sampler| {
+        self.at_work(&mut chain, shape.cols, 0, |sampler| {
             sampler.start(&mut rng)?;
             sampler.draw_theta(&mut rng)
         })?;
@@ -125,7 +220,8 @@ impl Program for TreeSampler {
         }
         let mut rng = tick.stream.rng();
         let cols = rows.shape().cols;
-        let swept = self.at_work(chain, cols, |sampler| match self.choose {
+        let step = self.margin.as_ref().map_or(0, |separation| separation.step(tick.sweep, tick.warm_up));
+        let swept = self.at_work(chain, cols, step, |sampler| match self.choose {
             Choose::InTurn => sampler.sweep(&mut rng),
             Choose::Slices => {
                 let ask = Ask::Move(Box::new(sampler.sliced_move(&mut rng)?));
