@@ -3,7 +3,7 @@
 use super::draws::Figures;
 use super::generate::{Generator, Unknowns};
 use super::margin::EtaUpdate;
-use super::program::{Chain, Charging, Choose, FeatureSource, Separation, TreeSampler};
+use super::program::{Chain, Charging, Choose, Components, FeatureSource, Separation, TreeSampler};
 use super::state::{REST, State, column};
 use crate::Result;
 use crate::check::{Checkable, Installed};
@@ -28,7 +28,7 @@ impl Subject {
             features: FeatureSource::Given(given.features, given.width),
             warm_up: 0,
         });
-        Self { generator, program: TreeSampler { choose, kernel, rules, concentrations, finite, margin } }
+        Self { generator, program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin } }
     }
 }
 
@@ -48,11 +48,16 @@ impl Checkable for Subject {
 
     fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<TreeSampler>> {
         let Unknowns { state, shared } = unknowns;
-        Ok(Installed { global: Chain { state, shared, figures: Figures::default(), x: vec![], charging: Charging::default() }, locals: None })
+        let mut kernel = self.generator.kernel.clone();
+        if let Some(shared) = shared {
+            kernel.set_shared(shared);
+        }
+        let (figures, charging) = (Figures::default(), Charging::default());
+        Ok(Installed { global: Chain { state, kernel, features: None, said: vec![], figures, x: vec![], charging }, locals: None })
     }
 
     fn recover(&self, chain: &Chain, _: &[()]) -> Result<Unknowns> {
-        Ok(Unknowns { state: chain.state.clone(), shared: chain.shared })
+        Ok(Unknowns { state: chain.state.clone(), shared: chain.kernel.shared() })
     }
 
     fn names(&self) -> Vec<String> {

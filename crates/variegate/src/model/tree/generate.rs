@@ -65,9 +65,9 @@ impl Given {
         sum
     }
 
-    /// The least `ln r` of each row: with all other rows siblings at every level, which is more than there can be.
+    /// The least `ln r` of each row: with siblings in all other rows at every level, which is more than there can be.
     fn least(&self, rows: usize, depth: usize) -> Vec<f64> {
-        let most = vec![rows; depth];
+        let most = vec![rows - 1; depth];
         self.calibration.as_ref().map_or(vec![], |calibration| (0..rows).map(|n| calibration.ln_r(n, &most)).collect())
     }
 

@@ -16,6 +16,23 @@ pub(crate) mod point;
 pub(crate) mod predict;
 pub(crate) mod program;
 mod sampler;
+mod settings;
 mod state;
 
 pub use arena::Arena;
+pub use settings::{
+    ComponentKind, PathMoveKind, PenaltyKind, SamplerKind, ScoreUpdateKind, Settings, TargetKind, ThetaKind,
+};
+
+/// The family with valid settings, as [`Settings::validate`] makes it.
+#[derive(Debug, Clone)]
+pub struct TreeModel {
+    settings: Settings,
+}
+
+impl TreeModel {
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}

@@ -80,8 +80,9 @@ fn long_a_parallel_sweep_keeps_the_distribution() {
 /// The margin: both targets, both penalties, all samplers that know it.
 #[test]
 fn long_a_margin_keeps_the_joint_distribution() {
-    let (width, separation) = (2, 0.3);
-    let features: Vec<f64> = [1.3, -0.8, 0.5, -1.6, 0.2, 1.1, -1.0, -0.4, 0.9, 0.7, -0.3, 1.5].to_vec();
+    // few rows and a small C: trees and scores are drawn by rejection
+    let (width, separation) = (2, 0.15);
+    let features: Vec<f64> = [1.3, -0.8, 0.5, -1.6, 0.2, 1.1, -1.0, -0.4].to_vec();
     let margin = Margin { separation, margin: 0.5, spread: 1.0, penalty: Penalty::Max };
     let norms: Vec<f64> = features.chunks(2).map(|phi| (phi[0] * phi[0] + phi[1] * phi[1]).sqrt()).collect();
     let calibration = Calibration::new(&margin, &norms).unwrap();
@@ -96,12 +97,12 @@ fn long_a_margin_keeps_the_joint_distribution() {
         ("calibrated, anchors", calibrated, Choose::Anchors),
     ];
     for (i, (what, given, choose)) in cases.into_iter().enumerate() {
-        let generator = Generator { margin: Some(given), ..six_rows() };
-        let settings = InvarianceSettings { draws: 8_000, false_alarm_rate: 1e-4 };
+        let generator = Generator { rows: 4, margin: Some(given), ..six_rows() };
+        let settings = InvarianceSettings { draws: 10_000, false_alarm_rate: 1e-4 };
         let subject = Subject::new(generator.clone(), choose);
         let report = sweep_invariance(&subject, &settings, 60 + i as u64, &mut |_| ()).unwrap();
         assert!(report.passed, "{what}: {report}");
-        let settings = JointSettings { chains: 100, steps: 40, exact_draws: 10_000, false_alarm_rate: 1e-4 };
+        let settings = JointSettings { chains: 100, steps: 40, exact_draws: 5_000, false_alarm_rate: 1e-4 };
         let report = joint_distribution(&subject, &settings, 70 + i as u64, &mut |_| ()).unwrap();
         assert!(report.passed, "{what}: {report}");
     }
@@ -136,12 +137,10 @@ fn a_chain_goes_on_as_if_it_had_never_stopped() {
         assert_eq!(run(&subject, 7, 2, Some(9)).state, whole.state, "{choose:?}");
         assert_eq!(run(&subject, 7, 1, None).state, whole.state, "{choose:?}");
         assert_eq!(run(&subject, 7, 8, None).state, whole.state, "{choose:?}");
-        if choose == Choose::InTurn {
-            assert_eq!(run(&subject, 30, 1, None).state, whole.state);
-        }
+        assert_eq!(run(&subject, 30, 1, None).state, whole.state, "{choose:?}");
         whole.state.assert_consistent();
         assert!(whole.state.occupied_atoms() > 1 && whole.state.arena.at_level(2).len() > 2, "too little to compare");
-        round_trip(&whole, subject.program.kernel.parameters());
+        round_trip(&whole, whole.kernel.parameters());
     }
 }
 

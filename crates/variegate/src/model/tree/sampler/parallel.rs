@@ -29,8 +29,9 @@ const MOST_NODES: usize = 1_000_000;
 /// A rank and the row that has it: the lower wins.
 type Rank = (u64, u64);
 
-/// The rank of a row, and for slices the share of its weight at which it cuts: a hash of key and row.
-fn hash(key: u64, row: u64) -> Philox {
+/// The random numbers of a row, by key and row alone: first its rank, or the share of its weight at which its slice is cut, then those of
+/// its choices. So the driver knows ranks and cuts too, and neither blocks nor the number of visits matter.
+fn numbers_of(key: u64, row: u64) -> Philox {
     Philox::new([key, 0], [0, row, 0, 0])
 }
 
@@ -90,7 +91,7 @@ enum How {
 
 impl Move<'_> {
     /// Leaf and atom of each row of a block, drawn anew.
-    pub(in super::super) fn rows(&self, block: &Block<'_>, rng: &mut Philox) -> Vec<[u32; 2]> {
+    pub(in super::super) fn rows(&self, block: &Block<'_>) -> Vec<[u32; 2]> {
         let atoms = self.columns - 1;
         let (mut row, mut density) = (vec![0.0; block.x.cols()], vec![0.0; atoms]);
         let (mut running, mut of_atoms, mut charge) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,10 +104,10 @@ impl Move<'_> {
             block.x.for_row(i, |j, value| row[j] = value);
             let present = [self.leaf[n as usize], self.atom[n as usize]];
             let own = (self.place[present[0] as usize] as usize, present[1] as usize);
-            let mut rng_of_row = hash(self.key, n);
+            let rng = &mut numbers_of(self.key, n);
             match &self.how {
                 How::Slices(pairs) => {
-                    let cut = open01(&mut rng_of_row) * self.weight(own.0, own.1);
+                    let cut = open01(rng) * self.weight(own.0, own.1);
                     let open = pairs.partition_point(|pair| pair.0 > cut);
                     of_atoms.clear();
                     of_atoms.resize(atoms, false);
@@ -122,7 +123,7 @@ impl Move<'_> {
                     moved.push(super::row::pick(&running, rng).map_or(present, |at| [self.leaves[pairs[at].1 as usize], pairs[at].2]));
                 }
                 How::Anchors(leaves, of) => {
-                    let rank = (rng_of_row.next_u64(), n);
+                    let rank = (rng.next_u64(), n);
                     let stays = of[own.1] == Some(rank);
                     self.densities(&row, parameters, |k| if stays { k == own.1 } else { of[k].is_none_or(|anchor| anchor < rank) }, &mut density);
                     running.clear();
@@ -209,7 +210,7 @@ impl Sampler<'_> {
         let mut leaves = vec![(u64::MAX, u64::MAX); self.state.arena.slots()];
         let mut atoms = vec![None; self.state.size.len()];
         for (n, (&leaf, &atom)) in self.state.leaf.iter().zip(&self.state.atom).enumerate() {
-            let rank = (hash(key, n as u64).next_u64(), n as u64);
+            let rank = (numbers_of(key, n as u64).next_u64(), n as u64);
             leaves[leaf as usize] = rank.min(leaves[leaf as usize]);
             atoms[atom as usize] = Some(atoms[atom as usize].map_or(rank, |lowest| rank.min(lowest)));
         }
@@ -230,7 +231,7 @@ impl Sampler<'_> {
         let mut least = f64::INFINITY;
         for (n, (&leaf, &atom)) in self.state.leaf.iter().zip(&self.state.atom).enumerate() {
             let weight = sticks.reach[leaf as usize] * self.state.weights.row(leaf)[column(atom)];
-            least = least.min(open01(&mut hash(key, n as u64)) * weight);
+            least = least.min(open01(&mut numbers_of(key, n as u64)) * weight);
         }
         let (leaves, reach) = self.extend(sticks, least, rng)?;
         let mut pairs = vec![];
