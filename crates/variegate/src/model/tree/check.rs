@@ -2,11 +2,13 @@
 
 use super::draws::Figures;
 use super::generate::{Generator, Unknowns};
-use super::program::{Chain, Choose, TreeSampler};
+use super::margin::EtaUpdate;
+use super::program::{Chain, Charging, Choose, Components, FeatureSource, Separation, TreeSampler};
 use super::state::{REST, State, column};
 use crate::Result;
 use crate::check::{Checkable, Installed};
 use crate::data::{Block, Dataset};
+use crate::linalg::dot;
 use crate::run::Philox;
 
 /// A sampler with the joint distribution that its sweeps keep.
@@ -18,8 +20,15 @@ pub(crate) struct Subject {
 impl Subject {
     /// The sampler of this joint distribution.
     pub(crate) fn new(generator: Generator, choose: Choose) -> Self {
-        let Generator { kernel, rules, concentrations, finite, .. } = generator.clone();
-        Self { generator, program: TreeSampler { choose, kernel, rules, concentrations, finite } }
+        let Generator { kernel, rules, concentrations, finite, margin, .. } = generator.clone();
+        let margin = margin.map(|given| Separation {
+            margin: given.margin,
+            calibrated: given.calibration.is_some(),
+            update: EtaUpdate::Ess,
+            features: FeatureSource::Given(given.features, given.width),
+            warm_up: 0,
+        });
+        Self { generator, program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin } }
     }
 }
 
@@ -39,11 +48,16 @@ impl Checkable for Subject {
 
     fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<TreeSampler>> {
         let Unknowns { state, shared } = unknowns;
-        Ok(Installed { global: Chain { state, shared, figures: Figures::default(), x: vec![] }, locals: None })
+        let mut kernel = self.generator.kernel.clone();
+        if let Some(shared) = shared {
+            kernel.set_shared(shared);
+        }
+        let (figures, charging) = (Figures::default(), Charging::default());
+        Ok(Installed { global: Chain { state, kernel, features: None, said: vec![], figures, x: vec![], charging }, locals: None })
     }
 
     fn recover(&self, chain: &Chain, _: &[()]) -> Result<Unknowns> {
-        Ok(Unknowns { state: chain.state.clone(), shared: chain.shared })
+        Ok(Unknowns { state: chain.state.clone(), shared: chain.kernel.shared() })
     }
 
     fn names(&self) -> Vec<String> {
@@ -62,6 +76,10 @@ impl Checkable for Subject {
         }
         if self.generator.kernel.learns_strength() || self.generator.kernel.learns_variance() {
             names.push("exp -shared".into());
+        }
+        if self.generator.margin.is_some() {
+            names.extend(["violations", "violation of row 0", "square of scores"].map(String::from));
+            names.extend((1..=depth).map(|level| format!("score of row 0, level {level}")));
         }
         names
     }
@@ -88,6 +106,22 @@ impl Checkable for Subject {
             && (self.generator.kernel.learns_strength() || self.generator.kernel.learns_variance())
         {
             out.push((-shared).exp());
+        }
+        if let Some(given) = &self.generator.margin {
+            let (arena, width) = (&state.arena, given.width);
+            let phi = |n: usize| &given.features[n * width..][..width];
+            let mut path = vec![0; arena.depth()];
+            let mut violations = |n: usize| {
+                arena.path_into(state.leaf[n], &mut path);
+                given.margin.violation(arena, &state.eta, path.iter().copied(), phi(n))
+            };
+            let all: Vec<f64> = (0..state.leaf.len()).map(&mut violations).collect();
+            let squares: f64 = arena.nodes().skip(1).flat_map(|z| &state.eta[z as usize * width..][..width]).map(|v| v * v).sum();
+            out.extend([all.iter().sum::<f64>(), all[0], squares / (arena.len() - 1) as f64]);
+            for level in 1..=arena.depth() {
+                let own = arena.ancestor(state.leaf[0], level) as usize;
+                out.push(dot(&state.eta[own * width..][..width], phi(0)));
+            }
         }
     }
 }

@@ -18,8 +18,24 @@ pub(crate) mod predict;
 pub(crate) mod program;
 mod report;
 mod sampler;
+mod settings;
 mod state;
 
 pub use arena::Arena;
 pub use posterior::TreePosterior;
-pub(crate) use posterior::Bound;
+pub use settings::{
+    ComponentKind, PathMoveKind, PenaltyKind, SamplerKind, ScoreUpdateKind, Settings, TargetKind, ThetaKind,
+};
+
+/// The family with valid settings, as [`Settings::validate`] makes it.
+#[derive(Debug, Clone)]
+pub struct TreeModel {
+    settings: Settings,
+}
+
+impl TreeModel {
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}

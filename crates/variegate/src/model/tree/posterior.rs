@@ -11,14 +11,16 @@ use super::components::{Family as Components, Kernel};
 use super::draws::Draw;
 use super::export::SummaryTree;
 use super::point::{CoOccurrence, Landing, Loss, PointTree, Support, search};
-use super::predict::{Batch, Frame, NewMargin, Separated, node_probabilities};
+use super::predict::{Batch, Separated};
+use super::program::TreeSampler;
+use super::settings::{Settings, TargetKind};
 use crate::answer::{
     Answers, ClusterRows, ClusterTree, HeldOut, HeldOutEffort, HiddenComponents, KeptDraws, NamedArray, Origin, PlacedRows, Posterior,
     Responsibilities, RowDensity, Summary, WhichTree, check_new_rows, evenly,
 };
 use crate::data::{Dataset, Needs};
 use crate::infer::assignment::assign;
-use crate::run::{Piece, state};
+use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
 const NAME: &str = "tree";
@@ -41,6 +43,8 @@ pub(crate) struct Bound {
     pub(crate) kernel: Kernel,
     /// The margin, where there is one.
     pub(crate) separated: Option<Separated>,
+    /// What a user should know of the data.
+    pub(crate) said: Vec<String>,
 }
 
 /// Draws, and what they mean.
@@ -85,8 +89,18 @@ struct Found {
 }
 
 impl TreePosterior {
+    /// From the chains of a fit with these settings; they know the components and the features that they were bound to.
+    pub(super) fn read(columns: &[String], width: usize, settings: &Settings, chains: &[Piece]) -> Result<Self> {
+        let kept = KeptDraws::of(chains)?;
+        let chain = saved_global::<TreeSampler>(&kept.chains()[0].checkpoint)?;
+        let calibrated = settings.target == TargetKind::Calibrated;
+        let separated = settings.charge().zip(chain.features).map(|(margin, features)| Separated { margin, calibrated, features });
+        let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said: chain.said };
+        Self::of(bound, chains)
+    }
+
     /// From the chains of a fit.
-    pub(crate) fn of(bound: Bound, chains: &[Piece]) -> Result<Self> {
+    fn of(bound: Bound, chains: &[Piece]) -> Result<Self> {
         let kept = KeptDraws::of(chains)?;
         let scores = bound.separated.as_ref().map_or(0, |s| s.features.width());
         let parameters = bound.kernel.parameters();

@@ -88,7 +88,7 @@ impl TreePosterior {
         let one_path = self.one_path();
         facts.push(Fact::number("one_path_fraction", one_path).remark("share of the draws whose tree is a single path"));
         let mut notes = Vec::new();
-        let mut warnings = Vec::new();
+        let mut warnings = self.bound.said.clone();
         match self.together() {
             None => warnings.push(format!(
                 "there are too many rows ({}) to compare all pairs of them: the tree is the best draw, without measures of how sure its nodes are",

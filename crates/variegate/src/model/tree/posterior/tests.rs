@@ -28,7 +28,7 @@ fn fitted(x: &[f64], draws: usize) -> TreePosterior {
             all.push(Draw::of(&sampler.state, Figures { charged: figures.complete, ..figures }));
         }
     }
-    let bound = Bound { columns: vec!["x".into()], width: 1, kernel, separated: None };
+    let bound = Bound { columns: vec!["x".into()], width: 1, kernel, separated: None, said: vec![] };
     TreePosterior::new(bound, all, vec![draws, draws])
 }
 

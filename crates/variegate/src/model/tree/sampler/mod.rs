@@ -206,7 +206,7 @@ impl<'a> Sampler<'a> {
         self.sweep_rest(rng)
     }
 
-    /// (b) and (c): all but the rows.
+    /// (b) to (d): all but the rows.
     pub(super) fn sweep_rest(&mut self, rng: &mut Philox) -> Result<()> {
         self.sweep_tables(rng);
         if self.rules.learn {
@@ -216,7 +216,8 @@ impl<'a> Sampler<'a> {
             self.split_or_merge(rng);
         }
         self.draw_weights(rng);
-        self.draw_theta(rng)
+        self.draw_theta(rng)?;
+        self.draw_eta(rng)
     }
 
     /// (a) All rows in random order.

@@ -12,9 +12,10 @@ use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::super::arena::ROOT;
+use super::super::arena::{Arena, ROOT};
 use super::super::components::Kernel;
 use super::super::draw::{beta, dirichlet};
+use super::super::margin::Margin;
 use super::super::state::{REST, column};
 use super::Sampler;
 use crate::run::{Block, Philox, open01};
@@ -28,8 +29,9 @@ const MOST_NODES: usize = 1_000_000;
 /// A rank and the row that has it: the lower wins.
 type Rank = (u64, u64);
 
-/// The rank of a row, and for slices the share of its weight at which it cuts: a hash of key and row.
-fn hash(key: u64, row: u64) -> Philox {
+/// The random numbers of a row, by key and row alone: first its rank, or the share of its weight at which its slice is cut, then those of
+/// its choices. So the driver knows ranks and cuts too, and neither blocks nor the number of visits matter.
+fn numbers_of(key: u64, row: u64) -> Philox {
     Philox::new([key, 0], [0, row, 0, 0])
 }
 
@@ -51,6 +53,32 @@ pub(in super::super) struct Move<'a> {
     weights: Vec<f64>,
     columns: usize,
     how: How,
+    charges: Option<MoveCharges<'a>>,
+}
+
+/// The margin for rows that move between leaves that all stay: siblings are those of now, whoever moves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct MoveCharges<'a> {
+    margin: Margin,
+    arena: Cow<'a, Arena>,
+    eta: Cow<'a, [f64]>,
+    features: Cow<'a, [f64]>,
+    width: usize,
+    /// Kinds of leaves by their numbers of siblings, the kind of each leaf, and `ln r` by row and kind; empty under the stated target.
+    kinds: usize,
+    kind: Vec<u32>,
+    ln_r: Vec<f64>,
+}
+
+impl MoveCharges<'_> {
+    /// Log charge of a row at a leaf.
+    fn ln_charge(&self, n: usize, leaf: u32, v: usize, path: &mut [u32]) -> f64 {
+        self.arena.path_into(leaf, path);
+        let phi = &self.features[n * self.width..][..self.width];
+        let violation = self.margin.violation(&self.arena, &self.eta, path.iter().copied(), phi);
+        let ln_r = if self.ln_r.is_empty() { 0.0 } else { self.ln_r[n * self.kinds + self.kind[v] as usize] };
+        -2.0 * self.margin.separation * violation - ln_r
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,10 +91,11 @@ enum How {
 
 impl Move<'_> {
     /// Leaf and atom of each row of a block, drawn anew.
-    pub(in super::super) fn rows(&self, block: &Block<'_>, rng: &mut Philox) -> Vec<[u32; 2]> {
+    pub(in super::super) fn rows(&self, block: &Block<'_>) -> Vec<[u32; 2]> {
         let atoms = self.columns - 1;
         let (mut row, mut density) = (vec![0.0; block.x.cols()], vec![0.0; atoms]);
-        let (mut running, mut of_atoms) = (Vec::new(), Vec::new());
+        let (mut running, mut of_atoms, mut charge) = (Vec::new(), Vec::new(), Vec::new());
+        let mut path = vec![0; self.charges.as_ref().map_or(0, |charges| charges.arena.depth())];
         let parameters = self.kernel.parameters();
         let mut moved = Vec::with_capacity(block.rows());
         for i in 0..block.rows() {
@@ -75,10 +104,10 @@ impl Move<'_> {
             block.x.for_row(i, |j, value| row[j] = value);
             let present = [self.leaf[n as usize], self.atom[n as usize]];
             let own = (self.place[present[0] as usize] as usize, present[1] as usize);
-            let mut rng_of_row = hash(self.key, n);
+            let rng = &mut numbers_of(self.key, n);
             match &self.how {
                 How::Slices(pairs) => {
-                    let cut = open01(&mut rng_of_row) * self.weight(own.0, own.1);
+                    let cut = open01(rng) * self.weight(own.0, own.1);
                     let open = pairs.partition_point(|pair| pair.0 > cut);
                     of_atoms.clear();
                     of_atoms.resize(atoms, false);
@@ -94,15 +123,23 @@ impl Move<'_> {
                     moved.push(super::row::pick(&running, rng).map_or(present, |at| [self.leaves[pairs[at].1 as usize], pairs[at].2]));
                 }
                 How::Anchors(leaves, of) => {
-                    let rank = (rng_of_row.next_u64(), n);
+                    let rank = (rng.next_u64(), n);
                     let stays = of[own.1] == Some(rank);
                     self.densities(&row, parameters, |k| if stays { k == own.1 } else { of[k].is_none_or(|anchor| anchor < rank) }, &mut density);
                     running.clear();
                     let mut total = 0.0;
-                    for (v, anchor) in leaves.iter().enumerate() {
-                        let open = if leaves[own.0] == rank { v == own.0 } else { *anchor < rank };
-                        if open {
-                            total += self.reach[v] * (0..atoms).map(|k| self.weights[v * self.columns + k + 1] * density[k]).sum::<f64>();
+                    let is_open = |v: usize| if leaves[own.0] == rank { v == own.0 } else { leaves[v] < rank };
+                    charge.clear();
+                    if let Some(charges) = &self.charges {
+                        let of_leaf = |v| if is_open(v) { charges.ln_charge(n as usize, self.leaves[v], v, &mut path) } else { f64::NEG_INFINITY };
+                        charge.extend((0..leaves.len()).map(of_leaf));
+                        let top = charge.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                        charge.iter_mut().for_each(|c| *c = (*c - top).exp());
+                    }
+                    for v in 0..leaves.len() {
+                        if is_open(v) {
+                            let mass: f64 = (0..atoms).map(|k| self.weights[v * self.columns + k + 1] * density[k]).sum();
+                            total += self.reach[v] * mass * charge.get(v).copied().unwrap_or(1.0);
                         }
                         running.push(total);
                     }
@@ -173,7 +210,7 @@ impl Sampler<'_> {
         let mut leaves = vec![(u64::MAX, u64::MAX); self.state.arena.slots()];
         let mut atoms = vec![None; self.state.size.len()];
         for (n, (&leaf, &atom)) in self.state.leaf.iter().zip(&self.state.atom).enumerate() {
-            let rank = (hash(key, n as u64).next_u64(), n as u64);
+            let rank = (numbers_of(key, n as u64).next_u64(), n as u64);
             leaves[leaf as usize] = rank.min(leaves[leaf as usize]);
             atoms[atom as usize] = Some(atoms[atom as usize].map_or(rank, |lowest| rank.min(lowest)));
         }
@@ -183,7 +220,8 @@ impl Sampler<'_> {
         }
         let all = self.state.arena.at_level(self.state.arena.depth()).to_vec();
         let of_leaves = all.iter().map(|&leaf| leaves[leaf as usize]).collect();
-        self.movement(key, all, &sticks.reach, How::Anchors(of_leaves, atoms))
+        let charges = self.move_charges(&all);
+        Move { charges, ..self.movement(key, all, &sticks.reach, How::Anchors(of_leaves, atoms)) }
     }
 
     /// The same with slices; nodes and atoms that could be chosen are drawn first.
@@ -193,7 +231,7 @@ impl Sampler<'_> {
         let mut least = f64::INFINITY;
         for (n, (&leaf, &atom)) in self.state.leaf.iter().zip(&self.state.atom).enumerate() {
             let weight = sticks.reach[leaf as usize] * self.state.weights.row(leaf)[column(atom)];
-            least = least.min(open01(&mut hash(key, n as u64)) * weight);
+            least = least.min(open01(&mut numbers_of(key, n as u64)) * weight);
         }
         let (leaves, reach) = self.extend(sticks, least, rng)?;
         let mut pairs = vec![];
@@ -222,7 +260,39 @@ impl Sampler<'_> {
             leaves,
             columns,
             how,
+            charges: None,
         }
+    }
+
+    /// What the margin says of rows that move between these leaves.
+    fn move_charges(&self, leaves: &[u32]) -> Option<MoveCharges<'_>> {
+        let charges = self.charges?;
+        let arena = &self.state.arena;
+        let mut path = vec![0; arena.depth()];
+        let mut kinds: Vec<Vec<usize>> = vec![];
+        let mut kind = vec![];
+        for &leaf in leaves {
+            arena.path_into(leaf, &mut path);
+            let siblings: Vec<usize> = path.iter().map(|&node| arena.n_children(arena.parent(node)) as usize - 1).collect();
+            let known = kinds.iter().position(|other| *other == siblings);
+            kind.push(known.unwrap_or(kinds.len()) as u32);
+            if known.is_none() {
+                kinds.push(siblings);
+            }
+        }
+        let ln_r = |f: &(dyn Fn(usize, &[usize]) -> f64 + Sync)| {
+            (0..self.rows()).flat_map(|n| kinds.iter().map(move |m| if m.iter().any(|&m| m > 0) { f(n, m) } else { 0.0 })).collect()
+        };
+        Some(MoveCharges {
+            margin: charges.margin,
+            arena: Cow::Borrowed(arena),
+            eta: Cow::Borrowed(&self.state.eta),
+            features: Cow::Borrowed(charges.features),
+            width: charges.width,
+            ln_r: charges.ln_r.map_or(vec![], ln_r),
+            kinds: kinds.len(),
+            kind,
+        })
     }
 
     /// Draws nodes and atoms from the prior until nothing hidden can weigh more than `least`; all leaves, and reach by node.
@@ -306,6 +376,7 @@ impl Sampler<'_> {
             }
         }
         self.refresh();
+        self.charge_all();
     }
 
     /// Some rows, chosen without a look at the state, move one after the other.

@@ -3,6 +3,7 @@
 use rand_distr::{Distribution, StandardNormal};
 
 use super::super::super::arena::{Arena, ROOT};
+use super::super::super::margin::{EtaUpdate, Penalty};
 use super::super::super::generate::{Generator, paths};
 use super::super::super::state::{Concentrations, REST, State, column};
 use super::super::{Charges, PathMove, Rules, Sampler, Theta};
@@ -59,11 +60,10 @@ impl Margin {
     }
 
     pub(super) fn charges(&self) -> Charges<'_> {
+        let penalty = if self.sum { Penalty::Sum } else { Penalty::Max };
         Charges {
-            separation: self.separation,
-            margin: self.margin,
-            spread: 1.0,
-            sum: self.sum,
+            margin: super::super::super::margin::Margin { separation: self.separation, margin: self.margin, spread: 1.0, penalty },
+            update: EtaUpdate::Ess,
             features: &self.phi,
             width: 1,
             ln_r: self.ln_r.as_ref().map(|f| f as &(dyn Fn(usize, &[usize]) -> f64 + Sync)),
@@ -86,6 +86,7 @@ pub(super) fn four_rows() -> Joint {
         concentrations: Concentrations { alpha: vec![0.9, 0.6, 0.8], gamma: vec![1.2, 0.8, 1.5], gamma0: 0.85 },
         rules: Rules { one_alpha: false, one_gamma: false, ..Rules::default() },
         finite: None,
+        margin: None,
     };
     Joint { model, margin: None }
 }
