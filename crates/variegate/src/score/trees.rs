@@ -38,7 +38,7 @@ struct Nodes {
 
 impl Nodes {
     fn new(labels: &[u32], levels: usize) -> Self {
-        assert!(levels > 0 && labels.len() % levels == 0, "labels come row by row, one for each level");
+        assert!(levels > 0 && labels.len().is_multiple_of(levels), "labels come row by row, one for each level");
         let (mut of, mut parent, mut known) = (Vec::with_capacity(labels.len()), vec![0], HashMap::new());
         for row in labels.chunks_exact(levels) {
             let mut at = 0;

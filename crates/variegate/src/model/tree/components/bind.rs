@@ -249,7 +249,7 @@ fn codes(family: Family, prior: &Prior, columns: &Columns) -> Result<Codes> {
     for d in 0..dim {
         let own = &base[starts[d]..starts[d + 1]];
         let sum: f64 = own.iter().sum();
-        if own.iter().any(|m| !(*m > 0.0)) || (sum - 1.0).abs() > 1e-9 {
+        if own.iter().any(|m| m.is_nan() || *m <= 0.0) || (sum - 1.0).abs() > 1e-9 {
             let what = format!("summing to {sum} in column `{}`", columns.names[d]);
             return Err(Error::setting("base", what, "positive, with sum 1 in each column"));
         }
@@ -275,7 +275,7 @@ fn multinomial(prior: &Prior, columns: &Columns) -> Result<Multinomial> {
     let base = per_column("base", prior.base.as_ref(), dim, |d| 0.9 * share(d) + 0.1 / dim as f64)?;
     let sum: f64 = base.iter().sum();
     // NaN comes of missing cells, which are refused with their place
-    if columns.missing.is_none() && (base.iter().any(|m| !(*m > 0.0)) || (sum - 1.0).abs() > 1e-9) {
+    if columns.missing.is_none() && (base.iter().any(|m| m.is_nan() || *m <= 0.0) || (sum - 1.0).abs() > 1e-9) {
         return Err(Error::setting("base", format!("summing to {sum}"), "positive, with sum 1"));
     }
     Ok(Multinomial { strength: strength(prior)?, base })

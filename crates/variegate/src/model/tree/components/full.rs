@@ -111,7 +111,7 @@ fn rank_one(lower: &mut [f64], v: &mut [f64], c: f64) -> bool {
         }
         lower[j * dim + j] = new;
         b += c * w * w / (diagonal * diagonal);
-        if !(b > 0.0) {
+        if b.is_nan() || b <= 0.0 {
             return false;
         }
     }

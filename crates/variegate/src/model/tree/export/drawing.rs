@@ -105,20 +105,24 @@ impl SummaryTree {
             let Some(c) = &node.credibility else { continue };
             let (cx, cy) = (x(node.level), y[node.id]);
             let (cohesion, separation, support) = (short(c.cohesion), short(c.separation), short(c.support));
+            let full = if c.support.is_finite() { c.support.clamp(0.0, 1.0) } else { 0.0 };
+            // white below, so that a pale dot hides the lines behind it
             out += &format!(
-                "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"{0}\" fill-opacity=\"{1:.2}\" stroke=\"{0}\">\
-                 <title>n{2}: {3} rows, cohesion {cohesion}, separation {separation}, support {support}</title></circle>\n",
+                "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"#ffffff\"/>\n\
+                 <circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"{0}\" fill-opacity=\"{full:.2}\" stroke=\"{0}\">\
+                 <title>n{1}: {2} rows, cohesion {cohesion}, separation {separation}, support {support}</title></circle>\n",
                 colour[node.id],
-                c.support.clamp(0.0, 1.0),
                 node.id,
                 node.rows.len()
             );
             // above the branch that leads to the node, where nothing else is
-            out += &format!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"#444444\" font-size=\"9\" text-anchor=\"end\">{support}</text>\n",
-                cx - 7.0,
-                cy - 3.0
-            );
+            if c.support.is_finite() {
+                out += &format!(
+                    "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"#444444\" font-size=\"9\" text-anchor=\"end\">{support}</text>\n",
+                    cx - 7.0,
+                    cy - 3.0
+                );
+            }
         }
         out + "</svg>\n"
     }

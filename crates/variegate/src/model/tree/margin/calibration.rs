@@ -87,7 +87,7 @@ impl Calibration {
 
     /// The table for features of this norm, also those of new rows.
     fn nearest(&self, norm: f64) -> Option<usize> {
-        if !(norm > 0.0) || self.norms.is_empty() {
+        if norm.is_nan() || norm <= 0.0 || self.norms.is_empty() {
             return None;
         }
         let after = self.norms.partition_point(|v| *v < norm);

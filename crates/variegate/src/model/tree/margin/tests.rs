@@ -237,7 +237,7 @@ fn invariant(tree: &Tree, margin: Margin, update: EtaUpdate, draws: u64) {
 }
 
 #[test]
-fn one_step_of_each_update() {
+fn long_one_step_of_each_update() {
     let tree = five_rows();
     for penalty in [Penalty::Max, Penalty::Sum] {
         let margin = Margin { separation: 0.25, margin: 0.7, spread: 1.2, penalty };

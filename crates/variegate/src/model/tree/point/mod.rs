@@ -105,30 +105,35 @@ impl CoOccurrence {
 
     /// The loss of a tree, all levels weighing the same.
     pub(crate) fn loss(&self, loss: Loss, labels: &[usize]) -> f64 {
-        let (arena, leaves) = Arena::from_labels(self.levels, labels);
-        let node = |i: usize, level: usize| arena.ancestor(leaves[i], level + 1);
+        self.common(loss) + self.own(loss, labels)
+    }
+
+    /// The part of the loss that all trees have: pairs as if all were apart, or `ln sum_j P_ij`.
+    fn common(&self, loss: Loss) -> f64 {
         let mut sum = 0.0;
         for level in 0..self.levels {
             for i in 0..self.rows {
-                let own = node(i, level);
-                match loss {
-                    Loss::Binder => {
-                        let wrong = |j: usize| (f64::from(node(j, level) == own) - self.probability(level, i, j)).abs();
-                        sum += (0..i).map(wrong).sum::<f64>();
-                    }
+                sum += match loss {
+                    Loss::Binder => (0..i).map(|j| self.probability(level, i, j)).sum::<f64>(),
+                    Loss::Vi => (0..self.rows).map(|j| self.probability(level, i, j)).sum::<f64>().ln() / self.rows as f64,
+                };
+            }
+        }
+        sum
+    }
+
+    /// The part that depends on the tree; looks at pairs within nodes alone.
+    fn own(&self, loss: Loss, labels: &[usize]) -> f64 {
+        let mut sum = 0.0;
+        for (level, rows) in members(labels, self.levels) {
+            for (at, &i) in rows.iter().enumerate() {
+                sum += match loss {
+                    Loss::Binder => rows[..at].iter().map(|&j| 1.0 - 2.0 * self.probability(level, i, j)).sum::<f64>(),
                     Loss::Vi => {
-                        let (mut size, mut all, mut inside) = (0.0f64, 0.0, 0.0);
-                        for j in 0..self.rows {
-                            let p = self.probability(level, i, j);
-                            all += p;
-                            if node(j, level) == own {
-                                size += 1.0;
-                                inside += p;
-                            }
-                        }
-                        sum += (size.ln() + all.ln() - 2.0 * inside.ln()) / self.rows as f64;
+                        let inside: f64 = rows.iter().map(|&j| self.probability(level, i, j)).sum();
+                        ((rows.len() as f64).ln() - 2.0 * inside.ln()) / self.rows as f64
                     }
-                }
+                };
             }
         }
         sum

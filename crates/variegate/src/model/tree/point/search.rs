@@ -38,13 +38,13 @@ pub(crate) fn search<'a>(together: &CoOccurrence, kind: Loss, draws: impl Iterat
     let mut best: Option<(f64, Vec<usize>)> = None;
     for start in starts(together, kind, draws) {
         let labels = canonical(&descend(together, kind, &start), levels);
-        let loss = together.loss(kind, &labels);
+        let loss = together.own(kind, &labels);
         if best.as_ref().is_none_or(|(least, _)| loss < *least) {
             best = Some((loss, labels));
         }
     }
-    let (loss, labels) = best.unwrap_or_default();
-    PointTree { levels, labels, kind, loss }
+    let (own, labels) = best.unwrap_or_default();
+    PointTree { levels, labels, kind, loss: together.common(kind) + own }
 }
 
 fn starts<'a>(together: &CoOccurrence, kind: Loss, draws: impl Iterator<Item = &'a [usize]>) -> Vec<Vec<usize>> {
@@ -61,7 +61,7 @@ fn starts<'a>(together: &CoOccurrence, kind: Loss, draws: impl Iterator<Item = &
             continue;
         }
         seen.insert(labels.clone());
-        sampled.push((together.loss(kind, &labels), labels));
+        sampled.push((together.own(kind, &labels), labels));
         sampled.sort_by(|a, b| a.0.total_cmp(&b.0));
         sampled.truncate(SAMPLED);
     }
