@@ -88,7 +88,8 @@ impl<'a> Frame<'a> {
             return vec![f64::NEG_INFINITY; self.draw.nodes()];
         }
         let f: Vec<f64> = ln_f.iter().map(|l| (l - top).exp()).collect();
-        let mut weights: Vec<f64> = (0..self.draw.nodes()).map(|z| self.ln_prior[z] + top + dot(self.draw.weights_of(z), &f).ln()).collect();
+        let mut weights: Vec<f64> =
+            (0..self.draw.nodes()).map(|z| self.ln_prior[z] + top + dot(self.draw.weights_of(z), &f).ln()).collect();
         if let Some(margin) = margin {
             weights.iter_mut().zip(self.ln_charges(margin)).for_each(|(w, c)| *w += c);
         }

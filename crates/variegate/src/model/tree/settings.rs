@@ -156,7 +156,8 @@ impl Settings {
             return Err(Error::setting("penalty", "sum", "max, unless `target` is stated: there is no calibration of the sum"));
         }
         if self.sampler == SamplerKind::Slice && self.separation > 0.0 {
-            let allowed = "sequential or anchored with a `separation`: the margin depends on which nodes are occupied, which slices do not know";
+            let allowed =
+                "sequential or anchored with a `separation`: the margin depends on which nodes are occupied, which slices do not know";
             return Err(Error::setting("sampler", "slice", allowed));
         }
         Ok(TreeModel { settings: self })

@@ -204,7 +204,9 @@ fn five_rows() -> Tree {
 fn invariant(tree: &Tree, margin: Margin, update: EtaUpdate, draws: u64) {
     let names = ["xi", "xi of row 0", "eta phi of row 1", "its square", "row 4", "between", "below"];
     let settings = InvarianceSettings { draws, false_alarm_rate: 1e-4 };
-    let score = |eta: &[f64], node: u32, n: usize| crate::linalg::dot(&eta[node as usize * tree.width..][..tree.width], Phi::new(&tree.phi, tree.width).row(n));
+    let score = |eta: &[f64], node: u32, n: usize| {
+        crate::linalg::dot(&eta[node as usize * tree.width..][..tree.width], Phi::new(&tree.phi, tree.width).row(n))
+    };
     let report = one_step_invariance(
         &format!("{update:?}, {:?}", margin.penalty),
         &settings,

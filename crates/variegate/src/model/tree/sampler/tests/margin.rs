@@ -8,14 +8,7 @@ use crate::run::{Purpose, Stream};
 
 /// The four rows with a margin: stated, calibrated by some function, and with violations added up.
 fn margins() -> Vec<(&'static str, Joint)> {
-    let stated = Margin {
-        separation: 0.4,
-        margin: 0.7,
-        sum: false,
-        phi: vec![1.3, -0.8, 0.5, -1.6],
-        ln_r: None,
-        least: 0.0,
-    };
+    let stated = Margin { separation: 0.4, margin: 0.7, sum: false, phi: vec![1.3, -0.8, 0.5, -1.6], ln_r: None, least: 0.0 };
     // charges siblings of level 1 and rewards those of level 2, differently from row to row
     let ln_r = |n: usize, m: &[usize]| 0.1 * (n + 1) as f64 * m[0] as f64 - 0.15 * m[1].min(1) as f64;
     let calibrated = Margin { ln_r: Some(ln_r), least: -0.15, ..stated.clone() };
@@ -61,7 +54,13 @@ fn long_three_rows_meet_the_known_posterior_under_a_margin() {
     // r of each row, by its numbers of siblings: one, two at a level, one at each of two levels
     fn ln_r(n: usize, m: &[usize]) -> f64 {
         let r = [[0.583702, 0.451566, 0.389170], [0.575234, 0.501353, 0.469797], [0.577423, 0.438169, 0.371771]];
-        let kind = if m[0].max(m[1]) == 2 { 1 } else if m[0].min(m[1]) == 1 { 2 } else { 0 };
+        let kind = if m[0].max(m[1]) == 2 {
+            1
+        } else if m[0].min(m[1]) == 1 {
+            2
+        } else {
+            0
+        };
         f64::ln(r[n][kind])
     }
     let calibrated = Margin { ln_r: Some(ln_r), ..stated.clone() };
