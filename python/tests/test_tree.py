@@ -137,11 +137,11 @@ def test_margin():
 def test_binary_rows():
     rng = np.random.default_rng(3)
     X = (rng.random((24, 12)) < np.where(np.arange(24)[:, None] < 12, 0.1, 0.9)).astype(float)
-    model = quietly(ClusterTree(depth=2, components="bernoulli", **SHORT), X)
+    model = quietly(ClusterTree(depth=2, likelihood="bernoulli", **SHORT), X)
     assert model.labels_[0, 1] != model.labels_[-1, 1]
     assert ((model.components_ >= 0) & (model.components_ <= 1)).all()
     with pytest.raises(ValueError, match="neither 0 nor 1"):
-        ClusterTree(components="bernoulli", **SHORT).fit(X + 0.5)
+        ClusterTree(likelihood="bernoulli", **SHORT).fit(X + 0.5)
 
 
 def test_pickles_clones_and_runs(fitted, tmp_path):

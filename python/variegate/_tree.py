@@ -166,7 +166,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         gamma=1.0,
         gamma0=0.85,
         learn_concentrations=False,
-        components="gaussian-diag",
+        likelihood="gaussian-diag",
         n_components=None,
         separation=0.0,
         margin=1.0,
@@ -200,7 +200,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), DataFrame or files
-            Rows: real numbers, 0 and 1, codes or counts, as `components` says. Files are Parquet: a path, a pattern
+            Rows: real numbers, 0 and 1, codes or counts, as `likelihood` says. Files are Parquet: a path, a pattern
             such as ``"data/*.parquet"``, or a list of these. With an `engine`, Dask arrays and frames too.
         y : ignored
             Not used: there is nothing to predict.
@@ -226,10 +226,10 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         return self.fit(X, y, **kwargs).labels_
 
     def _takes_gaps(self):
-        return self.components not in ("gaussian-full", "multinomial")
+        return self.likelihood not in ("gaussian-full", "multinomial")
 
     def _validated(self, X, reset):
-        advice = "" if self._takes_gaps() else ", choose `components` that leave missing entries out"
+        advice = "" if self._takes_gaps() else ", choose a `likelihood` that leaves missing entries out"
         with self._places_do():
             return validated(self, X, reset=reset, missing=self._takes_gaps(), advice=advice)
 

@@ -1,15 +1,19 @@
 //! Whether the sampler samples what it claims to, on tiny data of its own: see [`crate::check`].
 
+use rand_distr::{Distribution, StandardNormal};
+
 use super::draws::Figures;
-use super::generate::{Generator, Unknowns};
-use super::margin::EtaUpdate;
+use super::generate::{Generator, Given, Unknowns};
+use super::margin::{Calibration, EtaUpdate, Margin};
 use super::program::{Chain, Charging, Choose, Components, FeatureSource, Separation, TreeSampler};
+use super::settings::Settings;
+use super::simulate;
 use super::state::{REST, State, column};
 use crate::Result;
-use crate::check::{Checkable, Installed};
+use crate::check::{CheckReport, Checkable, Effort, Installed, Progress};
 use crate::data::{Block, Dataset};
 use crate::linalg::dot;
-use crate::run::Philox;
+use crate::run::{Philox, Purpose, Stream};
 
 /// A sampler with the joint distribution that its sweeps keep.
 pub(crate) struct Subject {
@@ -25,7 +29,7 @@ impl Subject {
             margin: given.margin,
             calibrated: given.calibration.is_some(),
             update: EtaUpdate::Ess,
-            features: FeatureSource::Given(given.features, given.width),
+            features: FeatureSource::Given(given.features, given.width, given.calibration),
             warm_up: 0,
         });
         Self { generator, program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin } }
@@ -124,6 +128,31 @@ impl Checkable for Subject {
             }
         }
     }
+}
+
+/// Rows and columns of the data of a check.
+const TINY: (usize, usize) = (5, 2);
+/// The largest separation of a check, whose trees are drawn by rejection.
+const SEPARATION: f64 = 0.1;
+
+/// All checks of the sampler that these settings name.
+pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    let (rows, columns) = TINY;
+    let mut generator = simulate::generator(settings, rows, columns)?;
+    let program = settings.program(rows, vec![]);
+    if let (Some(margin), Some(separation)) = (settings.charge(), &program.margin) {
+        let margin = Margin { separation: margin.separation.min(SEPARATION), ..margin };
+        let mut rng = Stream::new(seed, 0, Purpose::Check).rng();
+        let features: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
+        let norms: Vec<f64> = features.chunks_exact(columns).map(|phi| dot(phi, phi).sqrt()).collect();
+        let calibration = if separation.calibrated { Some(Calibration::new(&margin, &norms)?) } else { None };
+        generator.margin = Some(Given { margin, features, width: columns, calibration });
+    }
+    let mut subject = Subject::new(generator, program.choose);
+    if let (Some(own), Some(asked)) = (&mut subject.program.margin, &program.margin) {
+        own.update = asked.update;
+    }
+    crate::check::check(&subject, effort, seed, progress)
 }
 
 /// Functions of tree, weights and atoms, some of them with a product of cells of rows 0 and 1.

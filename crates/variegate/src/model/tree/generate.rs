@@ -27,6 +27,8 @@ const MOST: usize = 10_000;
 pub(crate) struct Generator {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
+    /// Sum of each row, where rows are proportions of one.
+    pub(crate) total: Option<f64>,
     pub(crate) kernel: Kernel,
     /// Concentrations, where they are not learned.
     pub(crate) concentrations: Concentrations,
@@ -172,6 +174,7 @@ impl Generator {
     pub(crate) fn draw_rows(&self, state: &State, kernel: &Kernel, rng: &mut Philox) -> Result<Vec<f64>> {
         let (width, mut x) = (kernel.parameters(), vec![0.0; self.cols * state.atom.len()]);
         for (row, &k) in x.chunks_exact_mut(self.cols).zip(&state.atom) {
+            row[0] = self.total.unwrap_or(0.0); // a row of proportions keeps the total that it has
             kernel.draw_row(&state.theta[k as usize * width..][..width], rng, row)?;
         }
         Ok(x)

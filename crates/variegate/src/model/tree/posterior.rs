@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
+use super::NAME;
 use super::components::{Family as Components, Kernel};
 use super::draws::Draw;
 use super::export::SummaryTree;
@@ -23,7 +24,6 @@ use crate::infer::assignment::assign;
 use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
-const NAME: &str = "tree";
 const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1"]);
 /// Pairs of rows that are counted in all draws and at all levels, at most; of many rows fewer draws are looked at, evenly spaced.
 const MOST_PAIRS: usize = 20_000_000_000;

@@ -85,8 +85,8 @@ pub(crate) struct Separation {
 pub(crate) enum FeatureSource {
     /// From the rows, as [`Features::new`] makes them: the scale, and whether nodes have intercepts.
     Rows(Option<f64>, bool),
-    /// Given, so many a row.
-    Given(Vec<f64>, usize),
+    /// Given, so many a row, with the tables of r that belong to them and to the whole of C.
+    Given(Vec<f64>, usize, Option<Calibration>),
 }
 
 /// Steps in which C rises: each needs tables of its own.
@@ -117,7 +117,7 @@ impl Charging {
     fn prepare(&mut self, separation: &Separation, how: &mut Option<Features>, x: &[f64], columns: &[usize], step: u64) -> Result<()> {
         if self.features.is_empty() {
             (self.features, self.width) = match &separation.features {
-                FeatureSource::Given(values, width) => (values.clone(), *width),
+                FeatureSource::Given(values, width, _) => (values.clone(), *width),
                 FeatureSource::Rows(scale, intercept) => {
                     let features = how.get_or_insert_with(|| Features::new(x, columns, *scale, *intercept));
                     (features.of(x), features.width())
@@ -129,7 +129,15 @@ impl Charging {
             let norm = |phi: &[f64]| phi.iter().map(|v| v * v).sum::<f64>().sqrt();
             let wanted = separation.calibrated && margin.separation > 0.0;
             let norms: Vec<f64> = self.features.chunks_exact(self.width.max(1)).map(norm).collect();
-            self.tables = Some((step, if wanted { Some(Calibration::new(&margin, &norms)?) } else { None }));
+            let known = match &separation.features {
+                FeatureSource::Given(_, _, known) if step == STEPS => known.clone(),
+                _ => None,
+            };
+            let tables = match known {
+                None if wanted => Some(Calibration::new(&margin, &norms)?),
+                known => known,
+            };
+            self.tables = Some((step, tables));
         }
         Ok(())
     }
@@ -207,13 +215,14 @@ impl TreeSampler {
         let depth = chain.state.arena.depth();
         let state = std::mem::replace(&mut chain.state, State::new(depth, 0, self.finite, self.concentrations.clone()));
         let mut sampler = Sampler::new(&chain.x, cols, chain.kernel.clone(), self.rules.clone(), state).with_charges(charges);
-        let done = work(&mut sampler);
+        // after an error a row may be without a place, and nothing can be said of the state
+        let done = work(&mut sampler)?;
         let complete = sampler.complete_ln_likelihood();
         let (violation, ln_charge) = sampler.charged();
         let shared = sampler.kernel.shared().unwrap_or(f64::NAN);
         chain.figures = Figures { complete, charged: complete + ln_charge, violation, shared };
         (chain.state, chain.kernel) = (sampler.state, sampler.kernel);
-        done
+        Ok(done)
     }
 }
 
@@ -231,8 +240,7 @@ impl Program for TreeSampler {
         let state = State::new(depth, shape.rows, self.finite, self.concentrations.clone());
         let x = rows.all(&Ask::Cells)?.cells.0;
         let (kernel, said) = self.components.bind(&x)?;
-        let mut chain =
-            Chain { state, kernel, features: None, said, figures: Figures::default(), x, charging: Charging::default() };
+        let mut chain = Chain { state, kernel, features: None, said, figures: Figures::default(), x, charging: Charging::default() };
         let mut rng = stream.rng();
         self.at_work(&mut chain, shape.cols, 0, |sampler| {
             sampler.start(&mut rng)?;

@@ -109,7 +109,7 @@ settings! {
         /// Whether alpha, gamma and gamma0 are learned; they then begin as given.
         learn_concentrations: bool = false, in switch(), read by Check;
         /// Distribution of rows within a component.
-        components: ComponentKind = ComponentKind::GaussianDiag, in word(ComponentKind::WORDS), read by Simulate, Check;
+        likelihood: ComponentKind = ComponentKind::GaussianDiag, in word(ComponentKind::WORDS), read by Simulate, Check;
         /// Number of components of a finite mixture; nothing lets the data decide.
         n_components: Option<u64> = None, in whole_or_nothing(1, 65_535), read by Check;
         /// How strongly siblings are pulled apart; 0 leaves the margin out.
@@ -156,7 +156,8 @@ impl Settings {
             return Err(Error::setting("penalty", "sum", "max, unless `target` is stated: there is no calibration of the sum"));
         }
         if self.sampler == SamplerKind::Slice && self.separation > 0.0 {
-            let allowed = "sequential or anchored with a `separation`: the margin depends on which nodes are occupied, which slices do not know";
+            let allowed =
+                "sequential or anchored with a `separation`: the margin depends on which nodes are occupied, which slices do not know";
             return Err(Error::setting("sampler", "slice", allowed));
         }
         Ok(TreeModel { settings: self })
@@ -177,7 +178,7 @@ impl Settings {
 
     /// The family of components.
     pub(super) fn family(&self) -> Family {
-        match self.components {
+        match self.likelihood {
             ComponentKind::GaussianDiag => Family::GaussianDiag,
             ComponentKind::GaussianFull => Family::GaussianFull,
             ComponentKind::GaussianTied => Family::GaussianTied,

@@ -16,6 +16,7 @@ fn six_rows() -> Generator {
     Generator {
         rows: 6,
         cols: 2,
+        total: None,
         kernel: known(&[0.0, 0.0, 1.0, 1.0], 2, 0.5, 2.0),
         concentrations: Concentrations { alpha: vec![0.8; 2], gamma: vec![1.0; 2], gamma0: 1.2 },
         rules: Rules::default(),

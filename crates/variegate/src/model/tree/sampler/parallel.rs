@@ -125,13 +125,19 @@ impl Move<'_> {
                 How::Anchors(leaves, of) => {
                     let rank = (rng.next_u64(), n);
                     let stays = of[own.1] == Some(rank);
-                    self.densities(&row, parameters, |k| if stays { k == own.1 } else { of[k].is_none_or(|anchor| anchor < rank) }, &mut density);
+                    self.densities(
+                        &row,
+                        parameters,
+                        |k| if stays { k == own.1 } else { of[k].is_none_or(|anchor| anchor < rank) },
+                        &mut density,
+                    );
                     running.clear();
                     let mut total = 0.0;
                     let is_open = |v: usize| if leaves[own.0] == rank { v == own.0 } else { leaves[v] < rank };
                     charge.clear();
                     if let Some(charges) = &self.charges {
-                        let of_leaf = |v| if is_open(v) { charges.ln_charge(n as usize, self.leaves[v], v, &mut path) } else { f64::NEG_INFINITY };
+                        let of_leaf =
+                            |v| if is_open(v) { charges.ln_charge(n as usize, self.leaves[v], v, &mut path) } else { f64::NEG_INFINITY };
                         charge.extend((0..leaves.len()).map(of_leaf));
                         let top = charge.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                         charge.iter_mut().for_each(|c| *c = (*c - top).exp());

@@ -3,8 +3,8 @@
 use rand_distr::{Distribution, StandardNormal};
 
 use super::super::super::arena::{Arena, ROOT};
-use super::super::super::margin::{EtaUpdate, Penalty};
 use super::super::super::generate::{Generator, paths};
+use super::super::super::margin::{EtaUpdate, Penalty};
 use super::super::super::state::{Concentrations, REST, State, column};
 use super::super::{Charges, PathMove, Rules, Sampler, Theta};
 use super::known;
@@ -82,6 +82,7 @@ pub(super) fn four_rows() -> Joint {
     let model = Generator {
         rows: 4,
         cols: 1,
+        total: None,
         kernel: known(&[0.0, 1.0], 1, 1.0, 4.0),
         concentrations: Concentrations { alpha: vec![0.9, 0.6, 0.8], gamma: vec![1.2, 0.8, 1.5], gamma0: 0.85 },
         rules: Rules { one_alpha: false, one_gamma: false, ..Rules::default() },
