@@ -19,10 +19,12 @@ from ._runs import load_run
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 from ._summary import Summary
 from ._svm import BayesianSVC
+from ._tree import ClusterTree, Tree, TreeNode
 
 __all__ = [
     "BayesianLogisticRegression",
     "BayesianSVC",
+    "ClusterTree",
     "DaskEngine",
     "HeldOut",
     "HierarchicalMixtureOfExpertsClassifier",
@@ -36,6 +38,8 @@ __all__ = [
     "SharedFactorModel",
     "SoftmaxClassifier",
     "Summary",
+    "Tree",
+    "TreeNode",
     "__version__",
     "diagnostics",
     "load_run",

@@ -54,6 +54,29 @@ class _HeldOut(TypedDict):
     effective: _Float
     joint: float
 
+class _Node(TypedDict):
+    id: int
+    parent: int | None
+    level: int
+    rows: NDArray[np.int64]
+    weights: _Float
+    cohesion: float | None
+    separation: float | None
+    support: float | None
+
+class _Tree(TypedDict):
+    levels: int
+    loss: float | None
+    components: list[str]
+    nodes: list[_Node]
+
+class _Placed(TypedDict):
+    place: NDArray[np.int64]
+    path: NDArray[np.int64]
+    through: _Float
+    new: _Float
+    unknown: int
+
 class _Selection(TypedDict):
     headings: list[str]
     rows: list[tuple[str, list[float | None]]]
@@ -113,6 +136,18 @@ def machine() -> tuple[str, list[str], list[str]]: ...
 def read_run(
     path: str | PathLike[str],
 ) -> tuple[FittedModel, str, dict[str, Any], tuple[str | None, str | None]]: ...
+
+def tree_nodes(model: FittedModel, which: str = "point") -> _Tree: ...
+def tree_text(
+    model: FittedModel, which: str, format: str, names: Sequence[str] | None = None, merge: bool = False
+) -> str: ...
+def tree_linkage(model: FittedModel, which: str = "point") -> _Float: ...
+def tree_labels(model: FittedModel, which: str = "point") -> NDArray[np.int64]: ...
+def tree_co_occurrence(model: FittedModel, level: int) -> _Float: ...
+def tree_place(model: FittedModel, x: _Features, which: str = "point") -> _Placed: ...
+def tree_scores(
+    model: FittedModel, which: str = "point", x: _Features | None = None, classes: NDArray[np.int64] | None = None
+) -> dict[str, tuple[float, float, float]]: ...
 
 class RowsBuilder:
     def __init__(self) -> None: ...

@@ -9,6 +9,7 @@ from ._multilabel import MultiLabelMixtureClassifier
 from ._regression import MixtureOfExpertsRegressor
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 from ._svm import BayesianSVC
+from ._tree import ClusterTree
 
 # of several that could open a run, the first does
 _ESTIMATORS = (
@@ -22,6 +23,7 @@ _ESTIMATORS = (
     SharedFactorModel,
     LatentFeatureModel,
     MultiLabelMixtureClassifier,
+    ClusterTree,
 )
 
 

@@ -97,6 +97,7 @@ pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
 }
 
 /// Where target, weights or sources are; another file is remembered by its full path, so that a run can be resumed from anywhere.
+/// A setting of a model that has the name is none of them: its value is no text.
 fn column(matches: &ArgMatches, name: &str) -> Result<Option<ColumnSpec>> {
     let Ok(Some(text)) = matches.try_get_one::<String>(name) else { return Ok(None) };
     let spec = match text.parse::<ColumnSpec>() {
@@ -181,6 +182,8 @@ pub fn read_rows(
         options = of_new_file(file, options, format);
     }
     options.known_classes = None;
+    // of the rows of a tree some may have no class that is known
+    options.open_target = posterior.answers().clusters.is_some();
     options.missing |= posterior.answers().imputation.is_some_and(|i| i.takes_missing());
     options.width = options.width.or(Some(posterior.width()));
     options.sources = match (&asked, options.sources) {

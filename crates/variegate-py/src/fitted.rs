@@ -57,7 +57,7 @@ impl FittedModel {
     }
 
     /// Rows under the names of the columns of the fit, so that an error names the column as its user does.
-    fn named<'a>(&self, mut data: Dataset<'a>) -> Dataset<'a> {
+    pub fn named<'a>(&self, mut data: Dataset<'a>) -> Dataset<'a> {
         if data.x.cols() == self.posterior.columns().len() {
             data.columns = self.posterior.columns().to_vec();
         }
@@ -518,6 +518,6 @@ fn figure<'py>(py: Python<'py>, figure: &Figure) -> PyResult<Bound<'py, PyAny>> 
 }
 
 /// A NumPy array that takes over the values.
-fn array<'py>(py: Python<'py>, shape: &[usize], values: Vec<f64>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+pub fn array<'py>(py: Python<'py>, shape: &[usize], values: Vec<f64>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     PyArray1::from_vec(py, values).reshape(shape)
 }

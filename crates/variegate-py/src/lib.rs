@@ -11,6 +11,7 @@ mod fit;
 mod fitted;
 mod folder;
 mod settings;
+mod trees;
 mod watch;
 
 use pyo3::prelude::*;
@@ -27,6 +28,8 @@ mod _core {
     use crate::fitted::FittedModel;
     #[pymodule_export]
     use crate::settings::{families, family_info};
+    #[pymodule_export]
+    use crate::trees::{tree_co_occurrence, tree_labels, tree_linkage, tree_nodes, tree_place, tree_scores, tree_text};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)] // Python's name for it

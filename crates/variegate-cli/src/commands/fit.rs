@@ -41,17 +41,19 @@ pub fn command() -> Command {
             .value_parser(value_parser!(u64).range(1..=1 << 40))
             .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
             .help_heading("Run");
-        let target = options::target_of(family);
+        let (target, settings) = (options::target_of(family), family.settings());
+        // a setting of the family's own goes before what data have of that name
+        let own = |id: &str| settings.iter().any(|s| s.name == id);
         command
-            .args(files::arguments())
-            .args(options::settings(&family.settings()))
+            .args(files::arguments().into_iter().filter(|arg| !own(arg.get_id().as_str())))
+            .args(options::settings(&settings))
             .args([options::seed(), block_rows])
             .args(options::pace())
             .args(validation::arguments())
             .args([options::out_folder(out), options::force("a run"), options::json(), options::quiet()])
             .mut_args(|arg| match (target, arg.get_id().as_str()) {
                 // a model of rows alone refuses these with words of its own
-                (None, id) if NEED_TARGET.contains(&id) => arg.hide(true),
+                (None, id) if NEED_TARGET.contains(&id) && !own(id) => arg.hide(true),
                 (Some(TargetKind::Labels), "target") => arg.visible_alias("labels"),
                 _ => arg,
             })
@@ -289,6 +291,9 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
     if !quiet && end.seconds > 0.0 {
         eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(end.seconds));
         match posterior {
+            Some(posterior) if posterior.answers().clusters.is_some() => {
+                eprintln!("  variegate summary {path}\n  variegate export {path} --format svg -o tree.svg\n  variegate predict {path} DATA");
+            }
             Some(posterior) if !posterior.predicts() => {
                 eprintln!("  variegate summary {path}\n  variegate transform {path} DATA -o coordinates.csv");
             }

@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod completions;
 mod demo;
+pub mod export;
 mod extend;
 mod fit;
 mod impute;
@@ -52,6 +53,7 @@ pub fn root() -> Command {
             impute::command(),
             score::command(),
             retrieve::command(),
+            export::command(),
             summary::command(),
             compare::command(),
             simulate::command(),
@@ -74,6 +76,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Some(("impute", m)) => impute::run(m),
         Some(("score", m)) => score::run(m),
         Some(("retrieve", m)) => retrieve::run(m),
+        Some(("export", m)) => export::run(m),
         Some(("summary", m)) => summary::run(m),
         Some(("compare", m)) => compare::run(m),
         Some(("simulate", m)) => simulate::run(m),

@@ -17,8 +17,11 @@ use super::summary;
 use crate::categories::{self, ByCategory};
 use crate::data_file::STANDARD;
 use crate::exit::{Exit, Tone, Usage, say};
+use crate::opened::Opened;
 use crate::scores::{Scorable, Scores, leave_new_labels};
 use crate::{files, label_sets, options, output, tables, training};
+
+mod clusters;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +32,7 @@ Examples:
   variegate predict runs/regression test.csv --quantiles 0.1,0.9
   variegate predict runs/a test.csv --by section -o pred.csv
   variegate predict runs/labels test.csv --rule micro-f1 --nonempty
+  variegate predict runs/tree new.csv --responsibilities
 
 Columns are found by their names; others are left out. Where the file also has
 the target, scores are told on standard error; --by adds a table of them, on
@@ -44,7 +48,11 @@ outcomes take all. --predict-draws says how many instead.
 
 Of sets of labels the column `labels` has those that were chosen, separated by
 semicolons, p_LABEL the probability of each, and `novelty` how sure it is that
-the row is like none of the fit.";
+the row is like none of the fit.
+
+Of a tree of rows level_1, level_2, … are the nodes that the row passes through,
+`new below 3` where it opens a branch below node 3, and p_level_1, … how
+probable they are; `variegate export` shows the tree.";
 
 pub fn command() -> Command {
     let method = Arg::new("method").long("method").value_name("WORD").help(
@@ -85,6 +93,7 @@ pub fn command() -> Command {
         .args([method, quantiles, interval, draws, responsibilities])
         .args(label_sets::arguments())
         .arg(label_sets::given())
+        .arg(super::export::tree())
         .args([target(), categories::argument()])
         .args(files::format_arguments())
         .args([
@@ -123,6 +132,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let run = RunDir::read(summary::run_of(matches))?;
     let posterior = training::posterior(&run)?;
+    if posterior.answers().clusters.is_some() {
+        warn_incomplete(&run, "predictions");
+        return clusters::run(&Opened { run, posterior }, matches);
+    }
+    label_sets::refuse(matches, &["tree"], "group rows into a tree", posterior.as_ref())?;
     if !posterior.predicts() {
         let path = run.path().display();
         bail!(

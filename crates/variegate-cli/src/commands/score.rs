@@ -2,6 +2,7 @@
 //! labels are predicted.
 
 use anyhow::{Context, Result};
+use clap::parser::ValueSource::CommandLine;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -19,6 +20,7 @@ use crate::{files, label_sets as sets, options, output};
 
 mod label_sets;
 mod labelled;
+mod trees;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +29,7 @@ Examples:
   variegate score runs/a test.csv --perplexity --runs 50 --json
   variegate score runs/a test.csv --labels kind --among train.csv
   variegate score runs/labels test.csv --rule micro-f1 --json
+  variegate score runs/tree --labels classes.csv:class
 
 --completion shows half of each row's counts to the model and scores what it
 predicts of the other half: any model of counts can be compared by it, and it is
@@ -36,13 +39,21 @@ the second (of what was observed of a row, where entries may be missing).
 
 A model that predicts sets of labels is scored by what it chooses, by how it
 ranks labels and by its probabilities; --target names the columns of labels,
-where they are others than at the fit.";
+where they are others than at the fit.
+
+A tree of rows is scored without DATA: how tight its nodes are, how far siblings
+lie apart and, with --labels, how well it keeps classes together. With DATA the
+log probability of these rows is told, and how well their classes are kept
+together where they are put on the tree.";
 
 /// What the probability of counts is not.
 const BAG: &str = "This is the probability of a bag of counts. A topic model's perplexity is that of a sequence of words, which is another \
     thing: the two cannot be compared. --completion can be compared.";
 /// What a density is not.
 const DENSITY: &str = "These are log densities in the units of the columns: they compare models of the same columns, and nothing else.";
+
+/// What the probability of a row is that is not made of real numbers.
+const PROBABILITY: &str = "These are log probabilities of whole rows: they compare models of the same columns, and nothing else.";
 
 /// What squared errors say.
 const REBUILT: &str = "Only the first of them is smaller for a better model: rows that are rebuilt from themselves come out the closer the more \
@@ -67,13 +78,14 @@ pub fn command() -> Command {
     Command::new("score")
         .about("Tell how well a model of rows alone, or of sets of labels, predicts rows it has not seen")
         .arg(summary::run_argument())
-        .arg(files::file("File with the columns that the model was fitted to"))
+        .arg(files::file("File with the columns that the model was fitted to; a tree is scored without").required(false))
         .args([
             figure("completion", "Perplexity of the half of each row that was not shown [default for counts]"),
             figure("perplexity", "Log probability of whole rows, averaged over the draws (log PPD) [default for real numbers]"),
         ])
         .group(ArgGroup::new("figure").args(["completion", "perplexity"]))
         .args(sets::arguments())
+        .arg(super::export::tree())
         .args([files::sources(), super::predict::target()])
         .args([
             column("label", "labels", "Column with the class of each row: how well coordinates keep classes apart is told too")
@@ -116,26 +128,46 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         return label_sets::run(&opened, matches);
     }
     sets::refuse(matches, &["rule", "nonempty", "target"], "predict sets of labels", posterior)?;
+    let grouped = posterior.answers().clusters.is_some();
+    if !grouped {
+        sets::refuse(matches, &["tree"], "group rows into a tree", posterior)?;
+    } else if matches.get_one::<PathBuf>("data").is_none() {
+        for name in ["out", "among", "completion", "perplexity"].into_iter().filter(|n| matches.value_source(n) == Some(CommandLine)) {
+            return Err(Usage(format!("--{name} needs a file of rows: name it after the run")).into());
+        }
+        return trees::of_fit(&opened, matches);
+    }
+    if matches.get_one::<PathBuf>("data").is_none() {
+        return Err(Usage("name the file of the rows that are to be scored: variegate score RUN DATA".into()).into());
+    }
     let real = posterior.answers().density.is_some_and(|d| !d.counts());
-    if real && options::flag(matches, "completion") {
-        let text = "--completion splits counts in halves, but this run was fitted to real numbers: score it with --perplexity";
+    if (real || grouped) && options::flag(matches, "completion") {
+        let text = "--completion splits counts in halves, but this run does not complete rows: score it with --perplexity";
         return Err(Usage(text.into()).into());
     }
     let file = files::data_file(matches)?;
     let data = opened.read(&file, matches)?;
     let refused = || format!("cannot score `{}`", file.name());
-    let found = if options::flag(matches, "completion") || !real && !options::flag(matches, "perplexity") {
+    let found = if options::flag(matches, "completion") || !real && !grouped && !options::flag(matches, "perplexity") {
         let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
         Found::Completion { seed, columns: data.x.cols(), found: completion(posterior, &data, seed).with_context(refused)? }
     } else {
         let number = |name: &str| matches.get_one::<u64>(name).map_or(1, |&n| n as usize);
-        let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws: number("draws") };
-        let note = if real { DENSITY } else { BAG };
+        // a closed form costs little: all draws, unless told otherwise
+        let all = grouped && matches.value_source("draws") != Some(CommandLine);
+        let draws = if all { usize::MAX } else { number("draws") };
+        let effort = HeldOutEffort { temperatures: number("temperatures"), runs: number("runs"), draws };
+        let note = match (real, grouped) {
+            (true, _) => DENSITY,
+            (false, true) => PROBABILITY,
+            (false, false) => BAG,
+        };
         let seed = matches.get_one::<u64>("seed").copied().unwrap_or(0);
         let errors = posterior.answers().rebuilding.map(|_| rebuild_errors(posterior, &data, seed)).transpose().with_context(refused)?;
         Found::HeldOut { note, found: posterior.held_out(&data, &effort).with_context(refused)?, errors }
     };
-    let kept_apart = labelled::scores(&opened, &data, matches)?;
+    let on_tree = if grouped { trees::of_rows(&opened, &data, matches)? } else { None };
+    let kept_apart = if grouped { None } else { labelled::scores(&opened, &data, matches)? };
     let groups = groups(&data);
     if json && out.is_some_and(|out| out == Path::new(STANDARD)) {
         return Err(Usage("--json and -o - both go to standard output: leave one of them out".into()).into());
@@ -149,10 +181,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         if let Some(scores) = &kept_apart {
             value["labels"] = scores.as_json();
         }
+        if let Some(scores) = &on_tree {
+            value["tree"] = scores.iter().map(|(name, v)| (name.clone(), json!(v))).collect::<serde_json::Map<_, _>>().into();
+        }
         output::json(&value)?;
         return Ok(Exit::Success);
     }
-    let text = || found.text(&groups) + &kept_apart.as_ref().map_or_else(String::new, |scores| format!("\n{}", scores.text()));
+    let tree = on_tree.as_ref().map_or_else(String::new, |scores| format!("\n{}", trees::text(scores)));
+    let text = || found.text(&groups) + &tree + &kept_apart.as_ref().map_or_else(String::new, |scores| format!("\n{}", scores.text()));
     // what goes to standard output is one thing
     match out {
         Some(out) if out == Path::new(STANDARD) => {

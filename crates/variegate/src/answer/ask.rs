@@ -1,7 +1,7 @@
 //! Asking a posterior for a capability by name: the way of the fronts. What it lacks is one error, which says what it has.
 
 use super::{
-    Answers, ClassProbabilities, Coordinates, HeldOut, HeldOutEffort, Imputed, LabelPrediction, LabelRule, Posterior, Predict,
+    Answers, ClassProbabilities, ClusterRows, Coordinates, HeldOut, HeldOutEffort, Imputed, LabelPrediction, LabelRule, Posterior, Predict,
     RealPrediction, Rebuilt, Responsibilities, RowLikelihood, Selection,
 };
 use crate::data::Dataset;
@@ -17,6 +17,7 @@ impl Answers<'_> {
             (self.likelihoods.is_some(), "tell the log likelihood of rows under each draw"),
             (self.components.is_some(), "tell the shares of hidden components"),
             (self.pairs.is_some(), "tell which rows share a component"),
+            (self.clusters.is_some(), "group rows into a tree"),
             (self.coordinates.is_some(), "transform rows to coordinates"),
             (self.rebuilding.is_some(), "build rows from coordinates"),
             (self.density.is_some(), "tell how probable rows are"),
@@ -129,6 +130,11 @@ impl dyn Posterior + '_ {
     /// [`super::SharedComponents::together`].
     pub fn together(&self, data: &Dataset<'_>) -> Result<Vec<f64>> {
         self.answers().pairs.ok_or_else(|| self.lacks("tell which rows share a component"))?.together(data)
+    }
+
+    /// The tree of its rows, and what it says of others.
+    pub fn clusters(&self) -> Result<&dyn ClusterRows> {
+        self.answers().clusters.ok_or_else(|| self.lacks("group rows into a tree"))
     }
 
     /// [`super::PlaceRows::transform`].

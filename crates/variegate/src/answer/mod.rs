@@ -9,6 +9,7 @@
 //! | `label_sets.rs`, `decide.rs` | sets of labels of rows, and the rules that choose them |
 //! | `likelihoods.rs` | log likelihood of rows under each draw |
 //! | `components.rs` | hidden components of rows |
+//! | `clusters.rs` | trees of rows, and where new rows go in them |
 //! | `rows.rs` | coordinates (and back), probabilities, completions, missing entries and neighbours of rows |
 //! | `selection.rs` | structures that were compared |
 //! | `ask.rs` | asking for one of them, with one error for those that are not there |
@@ -21,6 +22,7 @@ mod arrays;
 mod ask;
 mod class_draws;
 mod classes;
+mod clusters;
 mod components;
 mod decide;
 mod draws;
@@ -37,6 +39,7 @@ pub use arrays::{Dim, NamedArray};
 pub use class_draws::{ClassDraws, DrawScores, average, chosen, ln_likelihoods};
 pub(crate) use class_draws::{Scored, TARGET_ERROR, for_scores, gather, panels_at_once, spread};
 pub use classes::{ClassProbabilities, Interval, PredictClasses};
+pub use clusters::{ClusterNode, ClusterRows, ClusterTree, PlacedRows, WhichTree};
 pub use components::{HiddenComponents, Responsibilities, SharedComponents};
 pub use decide::{SeenSets, SubsetRule, micro_f1_threshold};
 pub(crate) use draws::evenly;
@@ -98,6 +101,8 @@ pub struct Answers<'a> {
     pub components: Option<&'a dyn HiddenComponents>,
     /// Rows that share a hidden component.
     pub pairs: Option<&'a dyn SharedComponents>,
+    /// Trees of rows.
+    pub clusters: Option<&'a dyn ClusterRows>,
     /// Coordinates of rows.
     pub coordinates: Option<&'a dyn PlaceRows>,
     /// Rows from their coordinates.

@@ -1,6 +1,6 @@
 //! How good predictions are where the truth is known: accuracy, log loss, Brier score, squared error and log density, in all, by
 //! category, and of two fits on the same rows; how good chosen, ranked and weighed sets of labels are; and how good models of rows alone
-//! are: at completing and rebuilding rows, at finding rows that are alike, and at keeping rows of a class together.
+//! are: at completing and rebuilding rows, at finding rows that are alike, at keeping rows of a class together, and at growing trees of them.
 //!
 //! With classes everything begins with one [`ClassScore`] a row; what is said of many rows is a [`Tally`] of them, so that a score by category is
 //! made of the very figures that the score in all is made of.
@@ -18,6 +18,8 @@ mod paired;
 mod real;
 mod rebuilding;
 mod retrieval;
+mod tree_scores;
+mod trees;
 
 pub use classes::{ClassScore, Tally, score_classes};
 pub use clusters::{KMeans, clustering_accuracy, k_means, normalized_mutual_information};
@@ -31,3 +33,5 @@ pub use paired::Paired;
 pub use real::RealScore;
 pub use rebuilding::{RebuildErrors, rebuild_errors};
 pub use retrieval::{Ranking, Retrieval};
+pub use tree_scores::{TreeScore, path_scores, tree_scores};
+pub use trees::{NodeDistances, dendrogram_purity, level_f_measures, node_distances};

@@ -1,0 +1,184 @@
+use super::*;
+use crate::data::Matrix;
+use crate::model::tree::draws::Figures;
+use crate::model::tree::margin::{Features, Margin, Penalty};
+use crate::model::tree::predict::{Frame, co_occurrence, ln_predictive};
+use crate::model::tree::sampler::tests::{concentrations, known};
+use crate::model::tree::sampler::{Rules, Sampler};
+use crate::model::tree::state::State;
+use crate::run::Stream;
+use crate::score::tree_scores;
+
+/// Two groups that lie far apart.
+const X: [f64; 6] = [-5.0, -5.2, -4.9, 5.0, 5.1, 4.8];
+
+/// A posterior of these rows, of two chains.
+fn fitted(x: &[f64], draws: usize) -> TreePosterior {
+    let kernel = known(x, 1, 0.5, 25.0);
+    let mut all = Vec::new();
+    for chain in 0..2 {
+        let state = State::new(2, x.len(), None, concentrations(2, 0.4, 1.0, 0.9));
+        let mut sampler = Sampler::new(x, 1, kernel.clone(), Rules::default(), state);
+        let mut rng = Stream::new(5, chain, crate::run::Purpose::Score).rng();
+        sampler.start(&mut rng).unwrap();
+        sampler.draw_weights(&mut rng);
+        for _ in 0..draws {
+            sampler.sweep(&mut rng).unwrap();
+            let figures = Figures { complete: sampler.complete_ln_likelihood(), shared: f64::NAN, ..Figures::default() };
+            all.push(Draw::of(&sampler.state, Figures { charged: figures.complete, ..figures }));
+        }
+    }
+    let bound = Bound { columns: vec!["x".into()], width: 1, kernel, separated: None, said: vec![] };
+    TreePosterior::new(bound, all, vec![draws, draws])
+}
+
+fn rows(x: &[f64]) -> Dataset<'static> {
+    let mut data = Dataset::new(Matrix::dense(x.len(), 1, x.to_vec()));
+    data.columns = vec!["x".into()];
+    data
+}
+
+#[test]
+fn groups_are_found_and_new_rows_join_them() {
+    let posterior = fitted(&X, 400);
+    let tree = posterior.tree(WhichTree::Point).unwrap();
+    let labels = tree.labels();
+    assert!(labels[0] == labels[2] && labels[2] == labels[4] && labels[6] == labels[8] && labels[0] != labels[6], "{labels:?}");
+    let placed = posterior.place(&rows(&[-5.1, 5.0, 60.0]), WhichTree::Point).unwrap();
+    assert_eq!(placed.path[0], Some(labels[0] as usize));
+    assert_eq!(placed.path[2], Some(labels[6] as usize));
+    // far from everything: a branch of its own
+    assert_eq!((placed.place[2], placed.path[4]), (0, None));
+    assert!(placed.probability(0, 1) > 0.5 && placed.probability(1, 1) > 0.5 && placed.probability(2, 1) > 0.5);
+    // probabilities are means over the rows of a node, from all draws
+    let frames: Vec<Frame<'_>> = posterior.draws.iter().map(|d| Frame::new(d, &posterior.bound.kernel)).collect();
+    let shared = co_occurrence(&frames, &[-5.1], None);
+    let want = [0, 1, 2].map(|i| shared[2 * i]).iter().sum::<f64>() / 3.0;
+    assert!((placed.probability(0, 1) - want).abs() < 1e-12);
+    // what is said of a row depends on it alone
+    let alone = posterior.place(&rows(&[5.0]), WhichTree::Point).unwrap();
+    assert_eq!(alone.through, placed.through[placed.nodes..2 * placed.nodes]);
+    for which in [WhichTree::Binder, WhichTree::Best] {
+        let placed = posterior.place(&rows(&[-5.1, 5.0]), which).unwrap();
+        let labels = posterior.tree(which).unwrap().labels();
+        assert_eq!((placed.path[0], placed.path[2]), (Some(labels[0] as usize), Some(labels[6] as usize)), "{which:?}");
+        assert!(placed.through.iter().chain(&placed.new).all(|p| (0.0..=1.0 + 1e-12).contains(p)));
+    }
+}
+
+#[test]
+fn densities_and_components_of_new_rows() {
+    let posterior = fitted(&X, 100);
+    let data = rows(&[-5.0, 0.3]);
+    let effort = HeldOutEffort { draws: 1000, ..HeldOutEffort::default() };
+    let found = posterior.held_out(&data, &effort).unwrap();
+    let frames: Vec<Frame<'_>> = posterior.draws.iter().map(|d| Frame::new(d, &posterior.bound.kernel)).collect();
+    assert!((found.ln_probability[1] - ln_predictive(&frames, &[0.3])).abs() < 1e-12);
+    let shares = posterior.responsibilities(&data).unwrap();
+    let width = shares.names.len();
+    assert_eq!(width, posterior.components() + 2);
+    for row in shares.share.chunks_exact(width) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+    // the component of the first rows has the row beside them, and none has the one between
+    let first = posterior.draws[posterior.best].atom[0] as usize;
+    assert!(shares.share[first] > 0.8, "{:?}", shares.share);
+    assert!(shares.share[width + width - 1] > shares.share[width + first], "{:?}", shares.share);
+}
+
+#[test]
+fn a_posterior_comes_back_as_it_was() {
+    let posterior = fitted(&X, 50);
+    posterior.summary();
+    let again = TreePosterior::load(&posterior.save().unwrap()).unwrap();
+    assert_eq!(again.tree(WhichTree::Point).unwrap(), posterior.tree(WhichTree::Point).unwrap());
+    assert_eq!(again.arrays().len(), posterior.arrays().len());
+    let data = rows(&[1.0]);
+    assert_eq!(again.place(&data, WhichTree::Point).unwrap(), posterior.place(&data, WhichTree::Point).unwrap());
+    let pairs = posterior.co_occurrence(1).unwrap();
+    assert!(pairs[0] == 1.0 && pairs[1] == pairs[6] && pairs[1] > 0.5 && pairs[3] < 0.5, "{pairs:?}");
+    assert!(posterior.co_occurrence(3).unwrap_err().to_string().contains("from 1 to 2"));
+}
+
+#[test]
+fn summaries_name_nodes_and_judge_chains() {
+    let posterior = fitted(&X, 200);
+    let summary = posterior.summary();
+    let said = |name: &str| summary.facts.iter().any(|f| f.name == name);
+    assert!(said("nodes of level 2") && said("components") && said("chains apart") && said("one_path_fraction"));
+    assert!(summary.tables[0].rows[0].0.starts_with("node 1"));
+    assert!(summary.tables[1].rows.iter().any(|r| r.0 == "nodes of level 1"));
+    let array = |name: &str| posterior.arrays().into_iter().find(|a| a.name == name).unwrap();
+    assert_eq!(array("labels").shape(), [6, 2]);
+    assert_eq!(array("co_occurrence").shape(), [2, 6, 6]);
+    assert_eq!(array("n_nodes_draws").shape(), [400, 2]);
+    let means = array("components");
+    assert!(means.values.iter().any(|m| (m + 5.0).abs() < 0.7), "{means:?}");
+}
+
+#[test]
+fn a_single_row_is_a_path() {
+    let posterior = fitted(&[1.5], 20);
+    let tree = posterior.tree(WhichTree::Point).unwrap();
+    assert_eq!(tree.labels(), [1, 2]);
+    assert!(tree.linkage().is_empty() && tree.written("newick").unwrap().starts_with('('));
+    assert!(!posterior.summary().facts.is_empty());
+    assert_eq!(posterior.place(&rows(&[1.5]), WhichTree::Point).unwrap().levels, 2);
+    let one = rows(&[1.5]);
+    let scores = tree_scores(&posterior, WhichTree::Point, Some(&one), Some(&[None])).unwrap();
+    assert!(scores.iter().any(|s| s.name == "aod" && s.tree.is_nan() && s.defined == 0.0));
+}
+
+#[test]
+fn scores_of_the_tree_and_of_draws() {
+    let posterior = fitted(&X, 100);
+    let data = rows(&X);
+    let classes = [Some(0), Some(0), None, Some(1), Some(1), Some(1)];
+    let scores = tree_scores(&posterior, WhichTree::Point, Some(&data), Some(&classes)).unwrap();
+    let of = |name: &str| scores.iter().find(|s| s.name == name).unwrap();
+    assert_eq!(of("f_1").tree, 1.0);
+    assert_eq!(of("purity").tree, 1.0);
+    assert!(of("f_1").mean > 0.8 && of("f_1").mean <= 1.0);
+    assert!(of("aid_ratio").tree < 0.1 && of("aod_ratio").tree > 1.0);
+    assert!(tree_scores(&posterior, WhichTree::Point, None, Some(&classes[..2])).unwrap_err().to_string().contains("classes"));
+}
+
+#[test]
+fn wrong_rows_are_refused() {
+    let posterior = fitted(&X, 20);
+    let wide = Dataset::new(Matrix::dense(1, 2, vec![0.0, 1.0]));
+    assert!(posterior.place(&wide, WhichTree::Point).is_err());
+    assert!(posterior.place(&rows(&[f64::INFINITY]), WhichTree::Point).is_err());
+    assert!("tall".parse::<WhichTree>().unwrap_err().to_string().contains("point, binder, best"));
+    let tree = posterior.tree(WhichTree::Point).unwrap();
+    assert!(tree.clone().named(vec!["a".into()]).unwrap_err().to_string().contains("names of rows"));
+    assert!(tree.written("png").unwrap_err().to_string().contains("newick"));
+}
+
+/// With a margin a row is charged for where it would go; the density is not.
+#[test]
+fn a_margin_has_its_say_in_places_alone() {
+    let mut posterior = fitted(&X, 60);
+    let data = rows(&[0.8]);
+    let effort = HeldOutEffort::default();
+    let (places, density) = (posterior.place(&data, WhichTree::Point).unwrap(), posterior.held_out(&data, &effort).unwrap());
+    let features = Features::new(&X, &[0], Some(3.0), false);
+    // scores that tell left from right
+    for draw in &mut posterior.draws {
+        let mut sums = vec![(0.0, 0.0); draw.nodes()];
+        for (i, &leaf) in draw.leaf.iter().enumerate() {
+            let mut at = leaf as usize;
+            while at > 0 {
+                sums[at] = (sums[at].0 + X[i], sums[at].1 + 1.0);
+                at = draw.parent[at] as usize;
+            }
+        }
+        draw.eta = sums.iter().map(|(s, n)| if *n > 0.0 { s / n } else { 0.0 }).collect();
+    }
+    let margin = Margin { separation: 0.5, margin: 1.0, spread: 1.0, penalty: Penalty::Max };
+    posterior.bound.separated = Some(Separated { margin, calibrated: true, features });
+    let charged = posterior.place(&data, WhichTree::Point).unwrap();
+    let right = posterior.tree(WhichTree::Point).unwrap().labels()[6] as usize;
+    assert!(charged.through[right] > places.through[right], "{:?} {:?}", charged.through, places.through);
+    assert_eq!(posterior.held_out(&data, &effort).unwrap(), density);
+}
