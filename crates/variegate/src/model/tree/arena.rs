@@ -197,6 +197,13 @@ impl Arena {
         }
     }
 
+    /// Gives back the numbers of all nodes that are not seen.
+    pub fn release_unseen(&mut self) {
+        let mut kept: Vec<bool> = self.rows.iter().map(|&rows| rows > 0).collect();
+        kept[ROOT as usize] = true;
+        self.free = (0..self.slots() as u32).filter(|&node| !kept[node as usize]).collect();
+    }
+
     /// Cuts the subtree of `node` off. Nodes above that lose their last row are no longer seen; the highest of them is returned. The
     /// subtree itself stays in the lists of its levels: [`Arena::graft`] it at once.
     pub fn lift(&mut self, node: u32) -> Option<u32> {

@@ -1,49 +1,67 @@
 //! Whether the sampler samples what it claims to, on tiny data of its own: see [`crate::check`].
 
+use rand_distr::{Distribution, StandardNormal};
+
 use super::draws::Figures;
-use super::generate::{Generator, Unknowns};
-use super::program::{Chain, Sequential};
+use super::generate::{Generator, Given, Unknowns};
+use super::margin::{Calibration, EtaUpdate, Margin};
+use super::program::{Chain, Charging, Choose, Components, FeatureSource, Separation, TreeSampler};
+use super::settings::Settings;
+use super::simulate;
 use super::state::{REST, State, column};
 use crate::Result;
-use crate::check::{Checkable, Installed};
+use crate::check::{CheckReport, Checkable, Effort, Installed, Progress};
 use crate::data::{Block, Dataset};
-use crate::run::Philox;
+use crate::linalg::dot;
+use crate::run::{Philox, Purpose, Stream};
 
-/// The sequential sampler with the joint distribution that its sweeps keep.
+/// A sampler with the joint distribution that its sweeps keep.
 pub(crate) struct Subject {
     pub(crate) generator: Generator,
-    pub(crate) program: Sequential,
+    pub(crate) program: TreeSampler,
 }
 
 impl Subject {
     /// The sampler of this joint distribution.
-    pub(crate) fn new(generator: Generator) -> Self {
-        let Generator { kernel, rules, concentrations, finite, .. } = generator.clone();
-        Self { generator, program: Sequential { kernel, rules, concentrations, finite } }
+    pub(crate) fn new(generator: Generator, choose: Choose) -> Self {
+        let Generator { kernel, rules, concentrations, finite, margin, .. } = generator.clone();
+        let margin = margin.map(|given| Separation {
+            margin: given.margin,
+            calibrated: given.calibration.is_some(),
+            update: EtaUpdate::Ess,
+            features: FeatureSource::Given(given.features, given.width, given.calibration),
+            warm_up: 0,
+        });
+        Self { generator, program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin } }
     }
 }
 
 impl Checkable for Subject {
-    type Program = Sequential;
+    type Program = TreeSampler;
     type Model = Generator;
 
     fn model(&self) -> &Generator {
         &self.generator
     }
 
-    fn program(&self) -> &Sequential {
+    fn program(&self) -> &TreeSampler {
         &self.program
     }
 
     fn given(&self, _: &mut Philox) {}
 
-    fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<Sequential>> {
+    fn install(&self, unknowns: Unknowns, _: &[Block<'_>]) -> Result<Installed<TreeSampler>> {
         let Unknowns { state, shared } = unknowns;
-        Ok(Installed { global: Chain { state, shared, figures: Figures::default(), x: vec![] }, locals: None })
+        let mut kernel = self.generator.kernel.clone();
+        if let Some(shared) = shared {
+            kernel.set_shared(shared);
+        }
+        let (figures, charging) = (Figures::default(), Charging::default());
+        Ok(Installed { global: Chain { state, kernel, features: None, said: vec![], figures, x: vec![], charging }, locals: None })
     }
 
     fn recover(&self, chain: &Chain, _: &[()]) -> Result<Unknowns> {
-        Ok(Unknowns { state: chain.state.clone(), shared: chain.shared })
+        Ok(Unknowns { state: chain.state.clone(), shared: chain.kernel.shared() })
     }
 
     fn names(&self) -> Vec<String> {
@@ -62,6 +80,10 @@ impl Checkable for Subject {
         }
         if self.generator.kernel.learns_strength() || self.generator.kernel.learns_variance() {
             names.push("exp -shared".into());
+        }
+        if self.generator.margin.is_some() {
+            names.extend(["violations", "violation of row 0", "square of scores"].map(String::from));
+            names.extend((1..=depth).map(|level| format!("score of row 0, level {level}")));
         }
         names
     }
@@ -89,7 +111,48 @@ impl Checkable for Subject {
         {
             out.push((-shared).exp());
         }
+        if let Some(given) = &self.generator.margin {
+            let (arena, width) = (&state.arena, given.width);
+            let phi = |n: usize| &given.features[n * width..][..width];
+            let mut path = vec![0; arena.depth()];
+            let mut violations = |n: usize| {
+                arena.path_into(state.leaf[n], &mut path);
+                given.margin.violation(arena, &state.eta, path.iter().copied(), phi(n))
+            };
+            let all: Vec<f64> = (0..state.leaf.len()).map(&mut violations).collect();
+            let squares: f64 = arena.nodes().skip(1).flat_map(|z| &state.eta[z as usize * width..][..width]).map(|v| v * v).sum();
+            out.extend([all.iter().sum::<f64>(), all[0], squares / (arena.len() - 1) as f64]);
+            for level in 1..=arena.depth() {
+                let own = arena.ancestor(state.leaf[0], level) as usize;
+                out.push(dot(&state.eta[own * width..][..width], phi(0)));
+            }
+        }
     }
+}
+
+/// Rows and columns of the data of a check.
+const TINY: (usize, usize) = (5, 2);
+/// The largest separation of a check, whose trees are drawn by rejection.
+const SEPARATION: f64 = 0.1;
+
+/// All checks of the sampler that these settings name.
+pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
+    let (rows, columns) = TINY;
+    let mut generator = simulate::generator(settings, rows, columns)?;
+    let program = settings.program(rows, vec![]);
+    if let (Some(margin), Some(separation)) = (settings.charge(), &program.margin) {
+        let margin = Margin { separation: margin.separation.min(SEPARATION), ..margin };
+        let mut rng = Stream::new(seed, 0, Purpose::Check).rng();
+        let features: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();
+        let norms: Vec<f64> = features.chunks_exact(columns).map(|phi| dot(phi, phi).sqrt()).collect();
+        let calibration = if separation.calibrated { Some(Calibration::new(&margin, &norms)?) } else { None };
+        generator.margin = Some(Given { margin, features, width: columns, calibration });
+    }
+    let mut subject = Subject::new(generator, program.choose);
+    if let (Some(own), Some(asked)) = (&mut subject.program.margin, &program.margin) {
+        own.update = asked.update;
+    }
+    crate::check::check(&subject, effort, seed, progress)
 }
 
 /// Functions of tree, weights and atoms, some of them with a product of cells of rows 0 and 1.

@@ -3,11 +3,12 @@
 //! Concentrations (where they are learned), paths row by row, sticks of the root, weights of nodes top-down, parameters, atoms of rows, rows.
 //! Sticks are broken until what is left of the unit is below all rounding; atoms without rows then go into the rest.
 
-use rand_distr::Distribution;
+use rand_distr::{Distribution, StandardNormal};
 
 use super::arena::{Arena, ROOT};
 use super::components::Kernel;
 use super::draw::{beta, dirichlet};
+use super::margin::{Calibration, Margin};
 use super::sampler::{PRIOR, Rules};
 use super::state::{Concentrations, Grid, REST, State, column};
 use crate::Result;
@@ -26,6 +27,8 @@ const MOST: usize = 10_000;
 pub(crate) struct Generator {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
+    /// Sum of each row, where rows are proportions of one.
+    pub(crate) total: Option<f64>,
     pub(crate) kernel: Kernel,
     /// Concentrations, where they are not learned.
     pub(crate) concentrations: Concentrations,
@@ -33,6 +36,58 @@ pub(crate) struct Generator {
     pub(crate) rules: Rules,
     /// Atoms of a finite mixture.
     pub(crate) finite: Option<usize>,
+    /// The margin, with features that do not depend on the rows.
+    pub(crate) margin: Option<Given>,
+}
+
+/// A margin with given features of rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) margin: Margin,
+    pub(crate) features: Vec<f64>,
+    pub(crate) width: usize,
+    /// Tables of r, under the calibrated target.
+    pub(crate) calibration: Option<Calibration>,
+}
+
+impl Given {
+    /// Log charges of all rows; `ln r` is at least `least` of the row.
+    fn ln_charge(&self, arena: &Arena, leaves: &[u32], eta: &[f64], least: &[f64]) -> f64 {
+        let mut path = vec![0; arena.depth()];
+        let mut sum = 0.0;
+        for (n, &leaf) in leaves.iter().enumerate() {
+            arena.path_into(leaf, &mut path);
+            let phi = &self.features[n * self.width..][..self.width];
+            sum -= 2.0 * self.margin.separation * self.margin.violation(arena, eta, path.iter().copied(), phi);
+            if let Some(calibration) = &self.calibration {
+                let siblings: Vec<usize> = path.iter().map(|&node| arena.n_children(arena.parent(node)) as usize - 1).collect();
+                sum -= calibration.ln_r(n, &siblings) - least[n];
+            }
+        }
+        sum
+    }
+
+    /// The least `ln r` of each row: with siblings in all other rows at every level, which is more than there can be.
+    fn least(&self, rows: usize, depth: usize) -> Vec<f64> {
+        let most = vec![rows - 1; depth];
+        self.calibration.as_ref().map_or(vec![], |calibration| (0..rows).map(|n| calibration.ln_r(n, &most)).collect())
+    }
+
+    /// Tree and scores from the prior, accepted with the charges of all rows.
+    fn draw_tree(&self, rows: usize, alpha: &[f64], rng: &mut Philox) -> (Arena, Vec<u32>, Vec<f64>) {
+        let least = self.least(rows, alpha.len());
+        loop {
+            let (arena, leaves) = paths(rows, alpha, rng);
+            let score = |_| {
+                let z: f64 = StandardNormal.sample(rng);
+                self.margin.spread * z
+            };
+            let eta: Vec<f64> = (0..arena.slots() * self.width).map(score).collect();
+            if open01(rng).ln() < self.ln_charge(&arena, &leaves, &eta, &least) {
+                return (arena, leaves, eta);
+            }
+        }
+    }
 }
 
 /// A state, with what all atoms share.
@@ -119,6 +174,7 @@ impl Generator {
     pub(crate) fn draw_rows(&self, state: &State, kernel: &Kernel, rng: &mut Philox) -> Result<Vec<f64>> {
         let (width, mut x) = (kernel.parameters(), vec![0.0; self.cols * state.atom.len()]);
         for (row, &k) in x.chunks_exact_mut(self.cols).zip(&state.atom) {
+            row[0] = self.total.unwrap_or(0.0); // a row of proportions keeps the total that it has
             kernel.draw_row(&state.theta[k as usize * width..][..width], rng, row)?;
         }
         Ok(x)
@@ -168,8 +224,15 @@ impl Generative for Generator {
         let c = self.draw_concentrations(rng)?;
         let mut kernel = self.kernel.clone();
         kernel.draw_shared(rng)?;
-        let (arena, leaf) = paths(self.rows, &c.alpha, rng);
-        let state = self.draw_state(c, arena, leaf, &kernel, rng)?;
+        let (arena, leaf, eta) = match &self.margin {
+            Some(margin) => margin.draw_tree(self.rows, &c.alpha, rng),
+            None => {
+                let (arena, leaf) = paths(self.rows, &c.alpha, rng);
+                (arena, leaf, vec![])
+            }
+        };
+        let mut state = self.draw_state(c, arena, leaf, &kernel, rng)?;
+        state.eta = eta;
         Ok(Unknowns { state, shared: kernel.shared() })
     }
 

@@ -169,6 +169,13 @@ impl State {
         self.give_back(atom);
     }
 
+    /// Atoms without rows whose numbers were not given back.
+    pub(super) fn emptied(&self) -> Vec<u32> {
+        let mut empty: Vec<bool> = self.size.iter().map(|&n| n == 0).collect();
+        self.free.iter().for_each(|&k| empty[k as usize] = false);
+        (0..empty.len() as u32).filter(|&k| empty[k as usize]).collect()
+    }
+
     /// Gives back the number of an atom without rows.
     pub(super) fn give_back(&mut self, atom: u32) {
         debug_assert_eq!(self.size[atom as usize], 0);

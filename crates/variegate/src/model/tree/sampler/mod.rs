@@ -6,6 +6,7 @@
 //! tables are drawn with the weights of their level and below integrated out, and weights are redrawn last.
 
 mod concentrations;
+mod parallel;
 mod reg;
 mod regraft;
 mod row;
@@ -16,6 +17,7 @@ mod weights;
 use serde::{Deserialize, Serialize};
 
 pub(super) use concentrations::PRIOR;
+pub(super) use parallel::Move;
 pub(super) use reg::Charges;
 
 use super::components::{Kernel, Prepared};
@@ -201,6 +203,11 @@ impl<'a> Sampler<'a> {
         self.refresh();
         self.charge_all();
         self.sweep_rows(rng)?;
+        self.sweep_rest(rng)
+    }
+
+    /// (b) to (d): all but the rows.
+    pub(super) fn sweep_rest(&mut self, rng: &mut Philox) -> Result<()> {
         self.sweep_tables(rng);
         if self.rules.learn {
             self.draw_concentrations(rng)?;
@@ -209,7 +216,8 @@ impl<'a> Sampler<'a> {
             self.split_or_merge(rng);
         }
         self.draw_weights(rng);
-        self.draw_theta(rng)
+        self.draw_theta(rng)?;
+        self.draw_eta(rng)
     }
 
     /// (a) All rows in random order.

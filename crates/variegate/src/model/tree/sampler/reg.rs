@@ -8,8 +8,11 @@
 use rand_distr::{Distribution, StandardNormal};
 
 use super::super::arena::NONE;
+use super::super::margin::{EtaUpdate, Margin, Penalty, Phi};
+use super::super::state::State;
 use super::Sampler;
 use super::row::Lifted;
+use crate::Result;
 use crate::run::{Philox, open01};
 
 /// Scores of all nodes and rows are kept up to so many numbers; beyond, they are worked out as they are needed.
@@ -18,14 +21,10 @@ const MOST_SCORES: usize = 32 << 20;
 /// The margin as moves of the tree need it.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Charges<'a> {
-    /// C.
-    pub(in super::super) separation: f64,
-    /// eps0.
-    pub(in super::super) margin: f64,
-    /// nu0: standard deviation of scores of nodes.
-    pub(in super::super) spread: f64,
-    /// Violations of all siblings and levels are added up; else the largest counts.
-    pub(in super::super) sum: bool,
+    /// Its settings.
+    pub(in super::super) margin: Margin,
+    /// How scores are redrawn given the tree.
+    pub(in super::super) update: EtaUpdate,
     /// Features of rows, one after the other, and their number.
     pub(in super::super) features: &'a [f64],
     pub(in super::super) width: usize,
@@ -55,7 +54,8 @@ pub(super) struct Charged {
 impl Sampler<'_> {
     /// Sum of violations, and of log charges.
     pub(in super::super) fn charged(&self) -> (f64, f64) {
-        (self.work.charged.violation.iter().sum(), self.work.charged.ln_charge.iter().sum())
+        let Charged { violation, ln_charge, .. } = &self.work.charged;
+        (violation.iter().fold(0.0, |a, b| a + b), ln_charge.iter().fold(0.0, |a, b| a + b))
     }
 
     /// Scores and charges of all rows from the present tree.
@@ -70,6 +70,16 @@ impl Sampler<'_> {
         }
         let charged: Vec<(f64, f64)> = (0..rows).map(|n| self.charge(n)).collect();
         (self.work.charged.ln_charge, self.work.charged.violation) = charged.into_iter().unzip();
+    }
+
+    /// (d) Scores of all nodes given the tree.
+    pub(in super::super) fn draw_eta(&mut self, rng: &mut Philox) -> Result<()> {
+        let Some(charges) = self.charges else { return Ok(()) };
+        let State { arena, leaf, eta, .. } = &mut self.state;
+        eta.resize(arena.slots() * charges.width, 0.0);
+        charges.margin.step(charges.update, arena, leaf, Phi::new(charges.features, charges.width), eta, rng)?;
+        self.charge_all();
+        Ok(())
     }
 
     fn fit_scores(&mut self) {
@@ -109,7 +119,7 @@ impl Sampler<'_> {
         self.state.eta.resize(self.state.arena.slots() * charges.width, 0.0);
         for eta in &mut self.state.eta[node as usize * charges.width..][..charges.width] {
             let normal: f64 = StandardNormal.sample(rng);
-            *eta = charges.spread * normal;
+            *eta = charges.margin.spread * normal;
         }
         self.fit_scores();
         self.score(node);
@@ -142,13 +152,13 @@ impl Sampler<'_> {
             if siblings[level] > 0 {
                 let own = self.score_of(node, n, &charges);
                 for sibling in arena.children(parent).filter(|&u| u != node) {
-                    let rho = charges.margin - own + self.score_of(sibling, n, &charges);
-                    violation = if charges.sum { violation + rho.max(0.0) } else { violation.max(rho) };
+                    let rho = charges.margin.margin - own + self.score_of(sibling, n, &charges);
+                    violation = if charges.margin.penalty == Penalty::Sum { violation + rho.max(0.0) } else { violation.max(rho) };
                 }
             }
             node = parent;
         }
-        let mut ln_charge = -2.0 * charges.separation * violation;
+        let mut ln_charge = -2.0 * charges.margin.separation * violation;
         if let Some(ln_r) = charges.ln_r
             && siblings.iter().any(|&m| m > 0)
         {

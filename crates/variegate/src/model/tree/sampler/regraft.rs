@@ -21,10 +21,14 @@ use crate::special::ln_gamma;
 impl Sampler<'_> {
     /// Every node of a level, from 2 on.
     pub(super) fn regraft_level(&mut self, level: usize, rng: &mut Philox) {
-        let order = self.state.arena.by_first_row(&self.state.leaf).swap_remove(level);
-        for node in order {
+        for node in self.turns(level) {
             self.regraft(node, level, rng);
         }
+    }
+
+    /// Nodes of a level in the order of their turns.
+    pub(super) fn turns(&self, level: usize) -> Vec<u32> {
+        self.state.arena.by_first_row(&self.state.leaf).swap_remove(level)
     }
 
     fn regraft(&mut self, node: u32, level: usize, rng: &mut Philox) {

@@ -155,7 +155,7 @@ impl Sampler<'_> {
                 ),
             });
         }
-        Ok(self.work.candidates[pick(&self.work.running, rng)])
+        Ok(pick(&self.work.running, rng).map_or(ROOT, |place| self.work.candidates[place]))
     }
 
     /// The same by the nested Chinese restaurant alone.
@@ -186,7 +186,7 @@ impl Sampler<'_> {
             total += w * f;
             self.work.running.push(total);
         }
-        let chosen = pick(&self.work.running, rng);
+        let chosen = pick(&self.work.running, rng).unwrap_or(REST);
 
         let depth = self.state.arena.depth();
         let mut path = std::mem::take(&mut self.work.path);
@@ -241,11 +241,11 @@ impl Sampler<'_> {
     }
 }
 
-/// The first place whose running sum exceeds a uniform share of the total: never one of weight 0.
-fn pick(running: &[f64], rng: &mut Philox) -> usize {
-    let total = running[running.len() - 1];
+/// The first place whose running sum exceeds a uniform share of the total: never one of weight 0. None if there is no weight at all.
+pub(super) fn pick(running: &[f64], rng: &mut Philox) -> Option<usize> {
+    let total = running.last().copied().filter(|total| *total > 0.0)?;
     let u = open01(rng) * total;
     let place = running.partition_point(|&c| c <= u);
     // rounding may carry u up to the total: then the last place that has weight
-    if place < running.len() { place } else { running.partition_point(|&c| c < total) }
+    Some(if place < running.len() { place } else { running.partition_point(|&c| c < total) })
 }

@@ -4,6 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::super::super::arena::{Arena, ROOT};
 use super::super::super::generate::{Generator, paths};
+use super::super::super::margin::{EtaUpdate, Penalty};
 use super::super::super::state::{Concentrations, REST, State, column};
 use super::super::{Charges, PathMove, Rules, Sampler, Theta};
 use super::known;
@@ -59,11 +60,10 @@ impl Margin {
     }
 
     pub(super) fn charges(&self) -> Charges<'_> {
+        let penalty = if self.sum { Penalty::Sum } else { Penalty::Max };
         Charges {
-            separation: self.separation,
-            margin: self.margin,
-            spread: 1.0,
-            sum: self.sum,
+            margin: super::super::super::margin::Margin { separation: self.separation, margin: self.margin, spread: 1.0, penalty },
+            update: EtaUpdate::Ess,
             features: &self.phi,
             width: 1,
             ln_r: self.ln_r.as_ref().map(|f| f as &(dyn Fn(usize, &[usize]) -> f64 + Sync)),
@@ -82,10 +82,12 @@ pub(super) fn four_rows() -> Joint {
     let model = Generator {
         rows: 4,
         cols: 1,
+        total: None,
         kernel: known(&[0.0, 1.0], 1, 1.0, 4.0),
         concentrations: Concentrations { alpha: vec![0.9, 0.6, 0.8], gamma: vec![1.2, 0.8, 1.5], gamma0: 0.85 },
         rules: Rules { one_alpha: false, one_gamma: false, ..Rules::default() },
         finite: None,
+        margin: None,
     };
     Joint { model, margin: None }
 }
@@ -257,4 +259,27 @@ fn long_a_finite_mixture_keeps_the_distribution() {
     let rules = Rules { learn: true, ..joint.model.rules.clone() };
     let model = Generator { finite: Some(4), rules, ..joint.model };
     Joint { model, margin: None }.check("finite mixture", 40_000, 9, |s, rng| s.sweep(rng));
+}
+
+/// Nodes move by their smallest rows, whichever of them came first: an order of age is wrong by so little that only millions of draws
+/// would show it.
+#[test]
+fn subtrees_take_turns_by_their_smallest_rows() {
+    let joint = four_rows();
+    let mut rng = Stream::new(12, 0, Purpose::Check).rng();
+    let mut aged = 0;
+    for _ in 0..50 {
+        let Case { state, x } = joint.draw(&mut rng).unwrap();
+        let mut sampler = Sampler::new(&x, 1, joint.model.kernel.clone(), joint.model.rules.clone(), state);
+        (0..5).for_each(|_| sampler.sweep(&mut rng).unwrap());
+        let arena = &sampler.state.arena;
+        for level in 2..=3 {
+            let turns = sampler.turns(level);
+            let first = |node: u32| (0..4).find(|&n| arena.ancestor(sampler.state.leaf[n], level) == node);
+            assert!(turns.windows(2).all(|pair| first(pair[0]) < first(pair[1])));
+            assert_eq!(turns.len(), arena.at_level(level).len());
+            aged += usize::from(turns != arena.at_level(level));
+        }
+    }
+    assert!(aged > 10, "the order of age is another one");
 }

@@ -1,12 +1,10 @@
 //! Moves that change the tree under a margin: each by itself, and a chain against known posteriors.
 
-use rand_distr::{Distribution, StandardNormal};
-
 use super::super::super::state::State;
 use super::super::{PathMove, Rules, Sampler};
 use super::exact::{Joint, Margin, four_rows};
 use super::{concentrations, known, summary};
-use crate::run::{Philox, Purpose, Stream, open01};
+use crate::run::{Purpose, Stream};
 
 /// The four rows with a margin: stated, calibrated by some function, and with violations added up.
 fn margins() -> Vec<(&'static str, Joint)> {
@@ -47,20 +45,6 @@ fn long_regraft_with_a_margin_keeps_the_distribution() {
     }
 }
 
-/// Scores of one node after the other from their prior, accepted with the change of all charges: slow, but short and exact.
-fn scores_from_the_prior(s: &mut Sampler<'_>, margin: &Margin, rng: &mut Philox) {
-    let nodes: Vec<u32> = s.state.arena.by_first_row(&s.state.leaf)[1..].concat();
-    let ln_charge = |state: &State| margin.by_hand(&state.arena, &state.leaf, &state.eta).iter().map(|row| row.1).sum::<f64>();
-    for node in nodes {
-        let before = (ln_charge(&s.state), s.state.eta[node as usize]);
-        s.state.eta[node as usize] = StandardNormal.sample(rng);
-        if open01(rng).ln() >= ln_charge(&s.state) - before.0 {
-            s.state.eta[node as usize] = before.1;
-        }
-    }
-    s.charge_all();
-}
-
 /// Three rows, whose posterior under the margin is known from quadrature over scores: nodes, atoms, one path, pairs at level 1.
 #[test]
 fn long_three_rows_meet_the_known_posterior_under_a_margin() {
@@ -97,7 +81,6 @@ fn long_three_rows_meet_the_known_posterior_under_a_margin() {
             let mut sum = [0.0; 7];
             for _ in 0..each {
                 s.sweep(&mut rng).unwrap();
-                scores_from_the_prior(&mut s, &margin, &mut rng);
                 sum.iter_mut().zip(summary(&s.state)).for_each(|(s, v)| *s += v / each as f64);
             }
             means.push(sum);
