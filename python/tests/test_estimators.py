@@ -34,6 +34,7 @@ LEFT_OUT = {
     "SharedFactorModel": set(),
     "LatentFeatureModel": set(),
     "MultiLabelMixtureClassifier": set(),
+    "ClusterTree": set(),
 }
 # what a class has that its family has not
 PREDICTS = {"predict_draws": None}

@@ -38,6 +38,8 @@ ESTIMATORS = [
     (vg.SharedFactorModel, {"likelihood": "gaussian", **DRAWS}),
     (vg.LatentFeatureModel, {"start_sweeps": 5, **DRAWS}),
     (vg.LatentFeatureModel, {"prior": "mutual-angular", "start_sweeps": 5, **DRAWS}),
+    (vg.ClusterTree, {"depth": 2, **DRAWS}),
+    (vg.ClusterTree, {"depth": 2, "separation": 0.3, **DRAWS}),
     (vg.MultiLabelMixtureClassifier, {"components": 3, "n_init": 1, "max_iter": 5, "random_state": 1}),
 ]
 # what a user may hand over by mistake
@@ -215,6 +217,8 @@ def fit(rng, model, X, n, regression):
         return model.fit(X, sources=chosen(rng, [None, np.arange(n) % 2] if as_it_should_be else wrong))
     if isinstance(model, vg.LatentFeatureModel):
         return model.fit(X, feature_names=chosen(rng, [None, None] if as_it_should_be else [["a"], "a", 3]))
+    if isinstance(model, vg.ClusterTree):
+        return model.fit(X)
     if isinstance(model, vg.MultiLabelMixtureClassifier):
         sound = [
             np.arange(2 * n).reshape(n, 2) % 2,

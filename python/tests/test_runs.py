@@ -130,7 +130,7 @@ def test_draws_open_in_pandas(two_classes, tmp_path):
     np.testing.assert_array_equal(first["log_joint"], model.posterior_["log_joint"][0])
 
 
-@pytest.mark.parametrize("kind", ["logistic", "svm", "softmax", "experts", "factors", "features"])
+@pytest.mark.parametrize("kind", ["logistic", "svm", "softmax", "experts", "factors", "features", "tree"])
 def test_every_estimator_that_keeps_draws_exports_them(kind, two_classes):
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     X, y = two_classes
@@ -142,6 +142,7 @@ def test_every_estimator_that_keeps_draws_exports_them(kind, two_classes):
         "experts": lambda: vg.MixtureOfExpertsClassifier(experts=2, **short).fit(X, y),
         "factors": lambda: vg.SharedFactorModel(likelihood="gaussian", **short).fit(X),
         "features": lambda: vg.LatentFeatureModel(**short).fit(X),
+        "tree": lambda: vg.ClusterTree(**short).fit(X),
     }[kind]()
     data = model.to_arviz()
     assert data["posterior"].sizes["chain"] == 2

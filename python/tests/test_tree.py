@@ -111,7 +111,9 @@ def test_writes_the_tree(fitted):
     linkage = fitted.to_linkage()
     assert is_valid_linkage(linkage)
     leaves = fcluster(linkage, 1, criterion="distance")
-    assert len(set(zip(leaves, fitted.labels_[:, 1], strict=True))) == len(set(leaves)) == len(set(fitted.labels_[:, 1]))
+    assert (
+        len(set(zip(leaves, fitted.labels_[:, 1], strict=True))) == len(set(leaves)) == len(set(fitted.labels_[:, 1]))
+    )
     with pytest.raises(ValueError, match="names of rows"):
         fitted.to_newick(["a"])
 

@@ -92,10 +92,11 @@ class FamilyEstimator(BaseEstimator):
     A subclass names its family in `_family`; its constructor takes settings of the family, by the names and with the
     defaults of the family's own table, and the settings of a run: `random_state, threads, block_rows, engine, out,
     progress`. Settings that it fixes are in `_fixed`; those that neither it nor its user names keep the defaults of the
-    table.
+    table. Settings in `_left_open` have the word none, which is None in Python.
     """
 
     _fixed = {}  # noqa: RUF012 — never changed
+    _left_open = ()
 
     def _store(self, given):
         """Keep what the constructor was given, which is all that it may do: `self._store(locals())`."""
@@ -111,13 +112,14 @@ class FamilyEstimator(BaseEstimator):
 
     def _setting(self, name, value):
         """One setting as the family knows it."""
-        return plain(value)
+        return "none" if value is None and name in self._left_open else plain(value)
 
     @classmethod
     def _from_settings(cls, settings):
         """Arguments of the constructor for settings as the family knows them."""
         names = cls._get_param_names()
-        return {name: value for name, value in settings.items() if name in names}
+        nothing = {name: None for name in cls._left_open if name in names and settings.get(name) == "none"}
+        return {name: value for name, value in settings.items() if name in names} | nothing
 
     @classmethod
     def _opens(cls, settings):

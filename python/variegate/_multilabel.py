@@ -131,6 +131,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
     """
 
     _family = "labels"
+    _left_open = ("class_weight",)
     # how labels are chosen once the model is fitted
     _own = {  # noqa: RUF012 — never changed
         "rule": (
@@ -148,6 +149,7 @@ class MultiLabelMixtureClassifier(ClassifierMixin, TransformerMixin, FamilyEstim
         features="auto",
         label_patterns="bernoulli",
         classifier="logistic",
+        class_weight=None,
         combine="logodds",
         components=20,
         moves="split-merge",

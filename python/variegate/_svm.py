@@ -78,6 +78,7 @@ class BayesianSVC(ClassWeights, FamilyClassifier):
     """
 
     _family = "svm"
+    _left_open = ("class_weight",)
 
     def __init__(
         self,
@@ -107,14 +108,8 @@ class BayesianSVC(ClassWeights, FamilyClassifier):
         self._store(locals())
 
     def _setting(self, name, value):
-        if name == "class_weight" and (value is None or isinstance(value, dict)):
-            return "none"
-        return super()._setting(name, value)
-
-    @classmethod
-    def _from_settings(cls, settings):
-        given = super()._from_settings(settings)
-        return given | ({"class_weight": None} if given.get("class_weight") == "none" else {})
+        # what is given one by one is applied to the rows
+        return super()._setting(name, None if name == "class_weight" and isinstance(value, dict) else value)
 
     def _read(self):
         for name in _FITTED:

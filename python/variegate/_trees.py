@@ -125,22 +125,15 @@ class TreeEstimator(ComponentEstimator):
 
     _family = "softmax"
     _fixed = {"task": "classification"}  # noqa: RUF012 — never changed
+    _left_open = ("input_map", "class_weight")
     _structures = ()
 
     def _setting(self, name, value):
         if name in ("subclasses", "experts"):
             return sizes(value)
-        if name == "input_map" and (value is None or is_transformer(value)):
-            return "none"
-        if name == "class_weight" and (value is None or isinstance(value, dict)):
-            return "none"
-        return super()._setting(name, value)
-
-    @classmethod
-    def _from_settings(cls, settings):
-        given = super()._from_settings(settings)
-        nothing = {name: None for name in ("input_map", "class_weight") if given.get(name) == "none"}
-        return given | nothing
+        # what is no word is applied to the rows
+        done = (name == "input_map" and is_transformer(value)) or (name == "class_weight" and isinstance(value, dict))
+        return super()._setting(name, None if done else value)
 
     @classmethod
     def _opens(cls, settings):

@@ -160,6 +160,8 @@ fn an_extended_run_has_the_bits_of_a_longer_one() {
         ("factors", "--likelihood gaussian --sampler slice"),
         ("features", ""),
         ("features", "--prior mutual-angular --sampler slice"),
+        ("tree", "--depth 2"),
+        ("tree", "--sampler anchored --separation 0.2"),
     ] {
         let kind = if options.contains("gaussian") { "--likelihood gaussian" } else { "" };
         desk.good(&format!("simulate {family} --rows 60 --seed 1 -o d.csv --force {kind}"));

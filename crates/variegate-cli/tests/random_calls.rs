@@ -94,7 +94,7 @@ const FILES: [&str; 14] = [
 const RUNS: [&str; 10] = ["runs/l", "runs/s", "runs/a", "runs/r", "runs/e", "runs/v", "runs/c", "runs/g", "runs/nothing", "d.csv"];
 
 /// Calls that are changed at random.
-const CALLS: [&str; 50] = [
+const CALLS: [&str; 56] = [
     "fit logistic d.csv --target label --chains 2 --warmup 4 --draws 6",
     "fit logistic d.csv --target label --inference vb --max-iter 5",
     "fit svm d.csv --target label --chains 2 --warmup 4 --draws 6",
@@ -118,6 +118,12 @@ const CALLS: [&str; 50] = [
     "predict runs/y y.csv --rule subset",
     "score runs/y y.csv",
     "simulate labels --rows 20",
+    "fit tree x.csv --depth 2 --chains 2 --warmup 4 --draws 6",
+    "fit tree x.csv --depth 2 --separation 0.3 --chains 2 --warmup 4 --draws 6",
+    "predict runs/t x.csv",
+    "score runs/t x.csv",
+    "export runs/t --format newick",
+    "simulate tree --rows 20",
     "fit labels y.csv --target label1,label2 --coupling and --components 4 --init 2 --max-iter 5",
     "predict runs/l d.csv",
     "predict runs/s d.csv",
@@ -207,6 +213,7 @@ fn furnished() -> Desk {
     desk.fitted(&format!("fit factors g.csv --sources source --likelihood gaussian --out runs/g {length}"));
     desk.fitted(&format!("fit features x.csv --start-sweeps 10 --out runs/x {length}"));
     desk.fitted("fit labels y.csv --target label1,label2 --components 4 --init 2 --max-iter 5 --out runs/y --quiet --seed 1");
+    desk.fitted(&format!("fit tree x.csv --depth 2 --out runs/t {length}"));
     desk
 }
 

@@ -42,6 +42,7 @@ mod ranks;
 mod settings;
 pub mod softmax;
 pub mod svm;
+pub mod tree;
 mod truth;
 
 pub use class_weight::ClassWeight;
@@ -62,12 +63,20 @@ use crate::{Error, Result};
 
 /// The families as modules, for [`crate::prelude`]. A new one is one word here and one in [`FAMILIES`].
 pub mod families {
-    pub use super::{experts, factors, features, labels, logistic, softmax, svm};
+    pub use super::{experts, factors, features, labels, logistic, softmax, svm, tree};
 }
 
 /// Every family there is.
-pub static FAMILIES: &[&dyn Family] =
-    &[&logistic::Logistic, &svm::Svm, &softmax::Softmax, &experts::Experts, &factors::Factors, &features::Features, &labels::Labels];
+pub static FAMILIES: &[&dyn Family] = &[
+    &logistic::Logistic,
+    &svm::Svm,
+    &softmax::Softmax,
+    &experts::Experts,
+    &factors::Factors,
+    &features::Features,
+    &labels::Labels,
+    &tree::Tree,
+];
 
 /// The family of this name.
 pub fn family(name: &str) -> Result<&'static dyn Family> {

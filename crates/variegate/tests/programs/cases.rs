@@ -288,6 +288,15 @@ pub fn cases() -> Vec<Case> {
     add("labels/gibbs and", "labels", SparseCounts.labels(false), drawn(json!({ "coupling": "and", "concentration": 1.5 })), BLOCKS);
     add("labels/gibbs cut", "labels", Real.labels(false), drawn(json!({ "coupling": "cut", "features": "gaussian-full" })), None);
     add("labels/gibbs svm", "labels", Counts.labels(true), drawn(json!({ "coupling": "cut", "classifier": "svm" })), BLOCKS);
+    let tree = |settings: Value| with(settings, json!({ "n_chains": 2, "n_warmup": 8, "n_draws": 3, "thin": 2 }));
+    add("tree/sequential", "tree", plain(Real), tree(json!({})), None);
+    add("tree/sequential holes", "tree", plain(Holes), tree(json!({ "depth": 2, "separation": 0.3, "margin": 0.5 })), BLOCKS);
+    add("tree/sequential counts", "tree", plain(Counts), tree(json!({ "likelihood": "poisson", "learn_concentrations": true })), BLOCKS);
+    add("tree/sequential finite", "tree", plain(Sparse), tree(json!({ "likelihood": "gaussian-full", "n_components": 4 })), None);
+    let stated = json!({ "separation": 0.1, "target": "stated", "penalty": "sum", "score_update": "slack", "theta": "explicit" });
+    add("tree/sequential stated", "tree", plain(Symmetric), tree(stated), None);
+    add("tree/slice", "tree", plain(Symmetric), tree(json!({ "sampler": "slice", "depth": 2 })), BLOCKS);
+    add("tree/anchored", "tree", plain(Many), tree(json!({ "sampler": "anchored", "separation": 0.2 })), BLOCKS);
     for family in variegate::model::FAMILIES.iter().map(|f| f.name()) {
         assert!(all.iter().any(|case| case.family == family), "there is no case of `{family}`");
     }
