@@ -59,7 +59,8 @@ fn every_coupling_and_kernel_answers() {
             assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{case}: {row:?}");
         }
         let summary = posterior.summary();
-        assert_eq!(summary.tables.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["components", "labels", "parameters"]);
+        let tables: Vec<&str> = summary.tables.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(tables, ["components", "labels", "parameters", "labels that go together"]);
         assert_eq!(summary.tables[0].rows.len() + 2, names.len());
         assert!(summary.notes.iter().any(|n| n.contains("found again")), "{:?}", summary.notes);
         assert_eq!(!summary.warnings.is_empty(), case.get("feature_power").is_some(), "{case}: {:?}", summary.warnings);
