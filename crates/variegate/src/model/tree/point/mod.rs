@@ -15,7 +15,7 @@ mod ward;
 mod tests;
 
 pub(crate) use credibility::{Credibility, Support};
-pub(crate) use search::{PointTree, search};
+pub(crate) use search::search;
 pub(crate) use ward::ward_cuts;
 
 use super::arena::Arena;
