@@ -67,8 +67,8 @@ fn examples(family: &dyn Family) -> String {
     let own = family.settings().first().map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(&s.default)));
     let columns = options::example_columns(family);
     format!(
-        "{}\n\nExamples:\n  variegate fit {name} train.csv {columns} --out runs/a\n  \
-         variegate fit {name} train.csv {columns} --seed 7{own}",
+        "{}\n\nExamples:\n  variegate fit {name} train.csv{columns} --out runs/a\n  \
+         variegate fit {name} train.csv{columns} --seed 7{own}",
         family.about()
     )
 }
@@ -292,7 +292,9 @@ pub fn report(done: &Finished, json: bool, quiet: bool) -> Result<Exit> {
         eprintln!("\nDone in {}. Everything is in {path}. Next:", tables::duration(end.seconds));
         match posterior {
             Some(posterior) if posterior.answers().clusters.is_some() => {
-                eprintln!("  variegate summary {path}\n  variegate export {path} --format svg -o tree.svg\n  variegate predict {path} DATA");
+                eprintln!(
+                    "  variegate summary {path}\n  variegate export {path} --format svg -o tree.svg\n  variegate predict {path} DATA"
+                );
             }
             Some(posterior) if !posterior.predicts() => {
                 eprintln!("  variegate summary {path}\n  variegate transform {path} DATA -o coordinates.csv");

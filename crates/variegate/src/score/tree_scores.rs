@@ -1,9 +1,9 @@
 //! Scores of a fitted tree over its own rows: of the tree that stands for the posterior, and on average over draws.
 
 use super::trees::{NodeDistances, dendrogram_purity, level_f_measures, node_distances};
+use crate::Result;
 use crate::answer::{ClusterRows, WhichTree};
 use crate::data::{DataError, Dataset};
-use crate::Result;
 
 /// Draws that are scored, at most, evenly spaced.
 const MOST_DRAWS: usize = 1000;

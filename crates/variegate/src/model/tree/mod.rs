@@ -121,9 +121,8 @@ impl TreeModel {
         let schedule = Schedule::Sample { warm_up: settings.n_warmup, draws: settings.n_draws, thin: settings.thin };
         let sealed = saved::seal(SCHEMA, &schema)?;
         let own = settings.clone();
-        let read = move |chains: &[Piece]| {
-            Ok(Box::new(TreePosterior::read(&schema.columns, schema.width, &own, chains)?) as Box<dyn Posterior>)
-        };
+        let read =
+            move |chains: &[Piece]| Ok(Box::new(TreePosterior::read(&schema.columns, schema.width, &own, chains)?) as Box<dyn Posterior>);
         Ok(Fit::new(program, settings.n_chains, schedule, sealed, Vec::new(), read))
     }
 }

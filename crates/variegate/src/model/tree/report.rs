@@ -126,10 +126,9 @@ impl TreePosterior {
         (1..=levels).for_each(|level| numbers.row(format!("nodes of level {level}"), &self.nodes_at(level)));
         let varies = |values: &[f64]| values.iter().any(|v| *v != values[0]);
         for level in 0..levels {
-            for (name, values) in [
-                ("alpha", self.each(|d| d.concentrations.alpha[level])),
-                ("gamma", self.each(|d| d.concentrations.gamma[level])),
-            ] {
+            for (name, values) in
+                [("alpha", self.each(|d| d.concentrations.alpha[level])), ("gamma", self.each(|d| d.concentrations.gamma[level]))]
+            {
                 if varies(&values) {
                     numbers.row(format!("{name} of level {}", level + 1), &values);
                 }
