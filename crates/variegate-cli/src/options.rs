@@ -148,12 +148,13 @@ pub fn target_of(family: &dyn Family) -> Option<TargetKind> {
     family.configure(&Map::new()).ok().and_then(|model| model.target())
 }
 
-/// How columns of simulated data are told to `fit`, for examples in help.
+/// How columns of simulated data are told to `fit`, for examples in help: with a space before them, or nothing.
 pub fn example_columns(family: &dyn Family) -> &'static str {
     match target_of(family) {
-        None => "--sources source",
-        Some(TargetKind::Labels) => "--target 'label*'",
-        Some(_) => "--target label",
+        None if family.simulate_settings().iter().any(|s| s.name == "n_sources") => " --sources source",
+        None => "",
+        Some(TargetKind::Labels) => " --target 'label*'",
+        Some(_) => " --target label",
     }
 }
 

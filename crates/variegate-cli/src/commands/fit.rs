@@ -67,8 +67,8 @@ fn examples(family: &dyn Family) -> String {
     let own = family.settings().first().map_or_else(String::new, |s| format!(" --{} {}", s.option(), options::shown(&s.default)));
     let columns = options::example_columns(family);
     format!(
-        "{}\n\nExamples:\n  variegate fit {name} train.csv {columns} --out runs/a\n  \
-         variegate fit {name} train.csv {columns} --seed 7{own}",
+        "{}\n\nExamples:\n  variegate fit {name} train.csv{columns} --out runs/a\n  \
+         variegate fit {name} train.csv{columns} --seed 7{own}",
         family.about()
     )
 }

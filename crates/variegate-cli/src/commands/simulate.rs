@@ -51,7 +51,7 @@ pub fn command() -> Command {
                 options::quiet(),
             ])
             .after_help(format!(
-                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate simulate {name} --rows 500 --truth d.truth.json -o test.csv\n  variegate fit {name} d.csv {columns}"
+                "Examples:\n  variegate simulate {name} --rows 2000 --seed 1 -o d.csv\n  variegate simulate {name} --rows 500 --truth d.truth.json -o test.csv\n  variegate fit {name} d.csv{columns}"
             ))
     })
 }

@@ -4,32 +4,50 @@ use crate::model::tree::draws::Figures;
 use crate::model::tree::margin::{Features, Margin, Penalty};
 use crate::model::tree::predict::{Frame, co_occurrence, ln_predictive};
 use crate::model::tree::sampler::tests::{concentrations, known};
-use crate::model::tree::sampler::{Rules, Sampler};
-use crate::model::tree::state::State;
-use crate::run::Stream;
 use crate::score::tree_scores;
 
 /// Two groups that lie far apart.
 const X: [f64; 6] = [-5.0, -5.2, -4.9, 5.0, 5.1, 4.8];
 
-/// A posterior of these rows, of two chains.
-fn fitted(x: &[f64], draws: usize) -> TreePosterior {
-    let kernel = known(x, 1, 0.5, 25.0);
-    let mut all = Vec::new();
-    for chain in 0..2 {
-        let state = State::new(2, x.len(), None, concentrations(2, 0.4, 1.0, 0.9));
-        let mut sampler = Sampler::new(x, 1, kernel.clone(), Rules::default(), state);
-        let mut rng = Stream::new(5, chain, crate::run::Purpose::Score).rng();
-        sampler.start(&mut rng).unwrap();
-        sampler.draw_weights(&mut rng);
-        for _ in 0..draws {
-            sampler.sweep(&mut rng).unwrap();
-            let figures = Figures { complete: sampler.complete_ln_likelihood(), shared: f64::NAN, ..Figures::default() };
-            all.push(Draw::of(&sampler.state, Figures { charged: figures.complete, ..figures }));
-        }
+/// A draw with these paths (two levels, numbers of nodes) and atoms, as draws of such rows are: the deeper a node, the less is left to what
+/// is new.
+fn draw(parent: &[u32], level: &[u32], leaf: &[u32], atom: &[u32], theta: &[f64], complete: f64) -> Draw {
+    let atoms = theta.len();
+    let weights = |z: usize| {
+        let rest = [0.3, 0.05, 0.001][level[z] as usize];
+        let mut own = vec![(1.0 - rest) / atoms as f64; atoms + 1];
+        own[0] = rest;
+        own
+    };
+    Draw {
+        figures: Figures { complete, charged: complete, violation: 0.0, shared: f64::NAN },
+        concentrations: concentrations(2, 0.4, 1.0, 0.9),
+        leaf: leaf.to_vec(),
+        atom: atom.to_vec(),
+        parent: parent.to_vec(),
+        level: level.to_vec(),
+        atoms,
+        weights: (0..parent.len()).flat_map(weights).collect(),
+        theta: theta.to_vec(),
+        eta: vec![],
     }
-    let bound = Bound { columns: vec!["x".into()], width: 1, kernel, separated: None, said: vec![] };
-    TreePosterior::new(bound, all, vec![draws, draws])
+}
+
+/// A posterior of two chains: two nodes of three rows each, and in every tenth draw the third row apart, with a component of its own.
+fn fitted(x: &[f64], draws: usize) -> TreePosterior {
+    let one = |d: usize| {
+        let complete = -((d % 7) as f64);
+        match (x.len(), d % 10) {
+            (1, _) => draw(&[0, 0, 1], &[0, 1, 2], &[2], &[0], x, complete),
+            (_, 9) => {
+                let (parent, level) = ([0, 0, 0, 0, 1, 2, 3], [0, 1, 1, 1, 2, 2, 2]);
+                draw(&parent, &level, &[4, 4, 5, 6, 6, 6], &[0, 0, 1, 2, 2, 2], &[-5.1, -4.9, 5.0], complete)
+            }
+            _ => draw(&[0, 0, 0, 1, 2], &[0, 1, 1, 2, 2], &[3, 3, 3, 4, 4, 4], &[0, 0, 0, 1, 1, 1], &[-5.0, 5.0], complete),
+        }
+    };
+    let bound = Bound { columns: vec!["x".into()], width: 1, kernel: known(x, 1, 0.5, 25.0), separated: None, said: vec![] };
+    TreePosterior::new(bound, (0..2 * draws).map(one).collect(), vec![draws, draws])
 }
 
 fn rows(x: &[f64]) -> Dataset<'static> {
@@ -69,6 +87,7 @@ fn groups_are_found_and_new_rows_join_them() {
 #[test]
 fn densities_and_components_of_new_rows() {
     let posterior = fitted(&X, 100);
+    assert_eq!((posterior.best, posterior.components()), (0, 2));
     let data = rows(&[-5.0, 0.3]);
     let effort = HeldOutEffort { draws: 1000, ..HeldOutEffort::default() };
     let found = posterior.held_out(&data, &effort).unwrap();
@@ -80,6 +99,7 @@ fn densities_and_components_of_new_rows() {
     for row in shares.share.chunks_exact(width) {
         assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
+    assert_eq!(posterior.same[9], [Some(0), None, Some(1)], "by the rows they share");
     // the component of the first rows has the row beside them, and none has the one between
     let first = posterior.draws[posterior.best].atom[0] as usize;
     assert!(shares.share[first] > 0.8, "{:?}", shares.share);
