@@ -28,6 +28,7 @@ pub(crate) enum Family {
 
 impl Family {
     /// All of them, the default first.
+    #[cfg(test)]
     pub(crate) const ALL: [Self; 8] = [
         Self::GaussianDiag,
         Self::GaussianFull,
@@ -54,6 +55,7 @@ impl Family {
     }
 
     /// The family of this name.
+    #[cfg(test)]
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == name)
     }

@@ -125,14 +125,10 @@ impl Kernel {
     }
 
     /// The same kernel with rows that count `tau` times: for a rung of tempering. Statistics made before are of another temperature.
+    #[cfg(test)]
     pub(crate) fn tempered(mut self, tau: f64) -> Self {
         self.tau = tau;
         self
-    }
-
-    /// How often a row counts; 1 but for tempering.
-    pub(crate) fn temperature(&self) -> f64 {
-        self.tau
     }
 
     /// Numbers of an atom's statistics; all 0 without rows.
@@ -151,6 +147,7 @@ impl Kernel {
     }
 
     /// Log density of a further row of the atom with these statistics, at a temperature the ratio of marginals; `f*` without rows.
+    #[cfg(test)]
     pub(crate) fn ln_predictive(&self, stats: &[f64], row: &[f64]) -> f64 {
         self.ln_predictive_prepared(&self.prepare(stats), row)
     }

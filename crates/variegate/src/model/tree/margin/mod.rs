@@ -30,7 +30,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::arena::Arena;
-use crate::{Error, Result};
+use crate::Result;
 use groups::Groups;
 
 /// Which violations of a row count.
@@ -86,20 +86,6 @@ impl<'a> Phi<'a> {
 }
 
 impl Margin {
-    /// Refuses what cannot be.
-    pub(crate) fn validate(&self) -> Result<()> {
-        for (name, value, least, allowed) in [
-            ("separation", self.separation, 0.0, "0 or above, and finite"),
-            ("margin", self.margin, 0.0, "0 or above, and finite"),
-            ("margin_spread", self.spread, f64::MIN_POSITIVE, "positive and finite"),
-        ] {
-            if !(value >= least && value.is_finite()) {
-                return Err(Error::setting(name, value, allowed));
-            }
-        }
-        Ok(())
-    }
-
     /// What one row is charged for: its largest violation, or the sum of all; `nodes` are those of its path from level 1, `eta` the scores
     /// of all nodes one after the other.
     pub(crate) fn violation(&self, arena: &Arena, eta: &[f64], path: impl Iterator<Item = u32>, phi: &[f64]) -> f64 {

@@ -326,17 +326,3 @@ fn features_of_rows() {
     assert!((norm - 3.0).abs() < 1e-12);
     assert_eq!(Features::new(&[2.0, 2.0], &[0], Some(3.0), false).of(&[2.0, 2.0]), [0.0, 0.0]);
 }
-
-#[test]
-fn impossible_margins_are_refused() {
-    let good = max(0.3, 1.0);
-    assert!(good.validate().is_ok() && max(0.0, 0.0).validate().is_ok());
-    for (bad, said) in [
-        (Margin { separation: -0.1, ..good }, "`separation` is -0.1"),
-        (Margin { margin: f64::NAN, ..good }, "`margin` is NaN"),
-        (Margin { spread: 0.0, ..good }, "`margin_spread` is 0"),
-    ] {
-        let e = bad.validate().unwrap_err().to_string();
-        assert!(e.contains(said), "{e}");
-    }
-}

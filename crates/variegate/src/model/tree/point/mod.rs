@@ -104,6 +104,7 @@ impl CoOccurrence {
     }
 
     /// The loss of a tree, all levels weighing the same.
+    #[cfg(test)]
     pub(crate) fn loss(&self, loss: Loss, labels: &[usize]) -> f64 {
         self.common(loss) + self.own(loss, labels)
     }
