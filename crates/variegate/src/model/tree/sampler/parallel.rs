@@ -85,7 +85,7 @@ impl MoveCharges<'_> {
 enum How {
     /// Pairs of (weight, leaf, atom), the heaviest first.
     Slices(Vec<(f64, u32, u32)>),
-    /// Anchors of leaves and of atoms; none of an atom without rows in a finite mixture, which is open to all.
+    /// Anchors of leaves and of atoms; none of atoms of a finite mixture, which are open to all.
     Anchors(Vec<Rank>, Vec<Option<Rank>>),
 }
 
@@ -220,7 +220,10 @@ impl Sampler<'_> {
             leaves[leaf as usize] = rank.min(leaves[leaf as usize]);
             atoms[atom as usize] = Some(atoms[atom as usize].map_or(rank, |lowest| rank.min(lowest)));
         }
-        if !self.state.finite {
+        if self.state.finite {
+            // atoms are never born and never die, so they need no anchors
+            atoms.fill(None);
+        } else {
             // numbers that are not in use have no weight
             atoms.iter_mut().filter(|anchor| anchor.is_none()).for_each(|anchor| *anchor = Some((u64::MAX, u64::MAX)));
         }

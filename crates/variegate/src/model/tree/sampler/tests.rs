@@ -1,8 +1,9 @@
-//! Tests of the sequential sampler: against the enumeration of all trees of a few rows, and kernel by kernel with exact draws.
+//! Tests of the samplers: against the enumeration of all trees of a few rows, and kernel by kernel with exact draws.
 
 mod enumeration;
 mod exact;
 mod margin;
+mod parallel;
 
 use super::super::components::{Columns, Family, Kernel, Matrix, Prior};
 use super::super::state::{Concentrations, State};

@@ -6,7 +6,7 @@ use super::super::super::state::{Concentrations, State};
 use super::super::{PathMove, Rules, Sampler, Theta};
 use super::{bind, concentrations, known, summary};
 use crate::dist::TableCount;
-use crate::run::{Purpose, Stream};
+use crate::run::{Philox, Purpose, Stream};
 use crate::special::{ln_gamma, log_sum_exp};
 
 /// Partitions of rows as labels in order of appearance.
@@ -77,7 +77,7 @@ pub(super) fn ln_atoms(arena: &Arena, leaves: &[u32], atoms: &[usize], c: &Conce
 }
 
 /// The exact posterior: log evidence and means of [`summary`].
-fn enumerate(x: &[f64], cols: usize, depth: usize, kernel: &Kernel, c: &Concentrations) -> (f64, Vec<f64>) {
+pub(super) fn enumerate(x: &[f64], cols: usize, depth: usize, kernel: &Kernel, c: &Concentrations) -> (f64, Vec<f64>) {
     let rows = x.len() / cols;
     let (mut logs, mut values) = (vec![], vec![]);
     for labels in trees(rows, depth) {
@@ -107,19 +107,32 @@ fn enumerate(x: &[f64], cols: usize, depth: usize, kernel: &Kernel, c: &Concentr
 }
 
 /// Runs a chain and compares the means of [`summary`] with known ones, by means of batches.
-fn compare(what: &str, mut sampler: Sampler<'_>, known: &[f64], sweeps: usize, seed: u64) {
+fn compare(what: &str, sampler: Sampler<'_>, known: &[f64], sweeps: usize, seed: u64) {
+    compare_steps(what, sampler, known, sweeps, seed, |sampler, rng| sampler.sweep(rng).unwrap());
+}
+
+/// The same with steps of any kind.
+pub(super) fn compare_steps<'a>(
+    what: &str,
+    mut sampler: Sampler<'a>,
+    known: &[f64],
+    sweeps: usize,
+    seed: u64,
+    mut step: impl FnMut(&mut Sampler<'a>, &mut Philox),
+) {
     let mut rng = Stream::new(seed, 0, Purpose::Check).rng();
     assert!(sampler.state.leaf.iter().all(|&leaf| leaf == NONE));
     sampler.start(&mut rng).unwrap();
     sampler.state.assert_consistent();
-    (0..200).for_each(|_| sampler.sweep(&mut rng).unwrap());
+    sampler.sweep(&mut rng).unwrap();
+    (0..200).for_each(|_| step(&mut sampler, &mut rng));
     sampler.state.assert_consistent();
     let batches = 100;
     let mut means = vec![];
     for _ in 0..batches {
         let mut sum = vec![0.0; known.len()];
         for _ in 0..sweeps / batches {
-            sampler.sweep(&mut rng).unwrap();
+            step(&mut sampler, &mut rng);
             sum.iter_mut().zip(summary(&sampler.state)).for_each(|(s, v)| *s += v);
         }
         means.push(sum.into_iter().map(|s| s / (sweeps / batches) as f64).collect::<Vec<_>>());
@@ -150,9 +163,9 @@ fn known_probabilities_of_atoms() {
     assert!(ln_atoms(&arena, &leaves, &[0, 1, 0, 0], &narrow) < -15.0);
 }
 
-const X: [f64; 4] = [-1.5, -1.2, 1.0, 1.9];
+pub(super) const X: [f64; 4] = [-1.5, -1.2, 1.0, 1.9];
 
-fn tree_a() -> (Kernel, Concentrations) {
+pub(super) fn tree_a() -> (Kernel, Concentrations) {
     (known(&X, 1, 0.5, 4.0), concentrations(2, 0.7, 1.3, 0.9))
 }
 
