@@ -434,7 +434,7 @@ mod tests {
                 let parent = child.unwrap_or_else(|| arena.child(above));
                 arena.graft(node, parent);
                 if let Some(top) = emptied.filter(|&top| arena.rows(top) == 0) {
-                    let bottom = (arena.rows(old) == 0).then_some(old).unwrap_or(top);
+                    let bottom = if arena.rows(old) == 0 { old } else { top };
                     arena.release(top, bottom);
                 }
             }

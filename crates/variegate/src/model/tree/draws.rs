@@ -3,7 +3,9 @@
 //! Nodes are numbered level by level and within a level by their smallest row, atoms by theirs (those without rows last): equal
 //! states give equal draws, whatever numbers a chain used. Node 0 is the root, and a parent comes before its children.
 
-use super::arena::{Arena, ROOT};
+#[cfg(test)]
+use super::arena::Arena;
+use super::arena::ROOT;
 use super::state::{Concentrations, REST, State, column};
 use crate::run::{Draws, Piece};
 use crate::{Error, Result};
@@ -110,6 +112,7 @@ impl Draw {
     }
 
     /// The tree with the leaf of each row.
+    #[cfg(test)]
     pub(crate) fn tree(&self) -> (Arena, Vec<u32>) {
         let labels: Vec<usize> = self.labels().into_iter().map(|z| z as usize).collect();
         Arena::from_labels(self.concentrations.alpha.len(), &labels)

@@ -74,15 +74,15 @@ fn times(a: &[f64], v: &[f64]) -> Vec<f64> {
 /// Numbers of a column in [`Prepared`], each a run of its own: m, scale of squares, constant.
 const RUNS: usize = 3;
 
-/// Sum over columns; missing cells count nothing.
+/// Sum over columns, of coordinates with cells added up to whole lanes; missing cells count nothing.
 #[inline(always)]
-fn normal(numbers: &[f64], moved: &[f64], width: usize) -> f64 {
-    let (mean, rest) = numbers.split_at(width);
-    let (scale, constant) = rest.split_at(width);
+fn normal(numbers: &[f64], moved: &[f64]) -> f64 {
+    let (mean, rest) = numbers.split_at(moved.len());
+    let (scale, constant) = rest.split_at(moved.len());
     let mut sums = [0.0; LANES];
-    for (at, cells) in moved.chunks(LANES).enumerate() {
-        for (lane, &y) in cells.iter().enumerate() {
-            let d = at * LANES + lane;
+    for at in (0..moved.len()).step_by(LANES) {
+        for lane in 0..LANES {
+            let (d, y) = (at + lane, moved[at + lane]);
             let value = constant[d] - scale[d] * (y - mean[d]) * (y - mean[d]);
             sums[lane] += if y.is_nan() { 0.0 } else { value };
         }
@@ -186,12 +186,13 @@ impl Conjugate for Fixed {
     }
 
     fn ln_predictive_each(&self, prepared: &[Prepared], row: &[f64], _: f64, out: &mut [f64]) {
-        let (moved, width) = (self.coordinates(row), padded(row.len()));
+        let mut moved = self.coordinates(row);
+        moved.resize(padded(row.len()), 0.0); // of no weight in `numbers`
         wide(
             #[inline(always)]
             || {
                 for (out, prepared) in out.iter_mut().zip(prepared) {
-                    *out = prepared.constant + normal(&prepared.numbers, &moved, width);
+                    *out = prepared.constant + normal(&prepared.numbers, &moved);
                 }
             },
         );

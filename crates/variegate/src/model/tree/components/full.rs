@@ -79,8 +79,13 @@ impl Full {
     /// Fills in what depends on k, nu and |Psi| for a row of this weight.
     fn constants(&self, k: f64, nu: f64, ln_det: f64, weight: f64, out: &mut Prepared) {
         let (dim, d) = (self.dim(), self.dim() as f64);
-        out.constant = -0.5 * weight * (d * PI.ln() + ln_det) + ln_gamma_many(dim, 0.5 * (nu + weight)) - ln_gamma_many(dim, 0.5 * nu)
-            + 0.5 * d * (k / (k + weight)).ln();
+        let gammas = if weight == 1.0 {
+            // neighbours cancel
+            ln_gamma(0.5 * (nu + 1.0)) - ln_gamma(0.5 * (nu - d + 1.0))
+        } else {
+            ln_gamma_many(dim, 0.5 * (nu + weight)) - ln_gamma_many(dim, 0.5 * nu)
+        };
+        out.constant = gammas - 0.5 * weight * (d * PI.ln() + ln_det) + 0.5 * d * (k / (k + weight)).ln();
         out.numbers[dim] = weight * k / (k + weight);
         out.numbers[dim + 1] = 0.5 * (nu + weight);
         out.numbers[dim + 2] = k;

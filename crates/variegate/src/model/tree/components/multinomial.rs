@@ -40,7 +40,7 @@ impl Conjugate for Multinomial {
         stats[row.len()] += weight * ln_coefficient(row);
     }
 
-    /// The concentrations a_j, then their log-gammas.
+    /// The concentrations a_j, and their sum.
     fn prepare(&self, stats: &[f64], _: f64, out: &mut Prepared) {
         out.numbers.clear();
         out.numbers.extend(self.base.iter().zip(stats).map(|(m, n)| self.strength * m + n));

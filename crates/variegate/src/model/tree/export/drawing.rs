@@ -127,7 +127,7 @@ impl SummaryTree {
         out + "</svg>\n"
     }
 
-    /// One colour a child of the root, that of the paper's ink for the root.
+    /// One colour a child of the root; all below it have the same.
     fn colours(&self) -> Vec<&'static str> {
         let mut found: Vec<&'static str> = Vec::with_capacity(self.nodes.len());
         let mut next = 0;

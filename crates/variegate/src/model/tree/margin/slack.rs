@@ -1,5 +1,5 @@
-//! Slack variables: `b_n = xi_n + Exp(2C)` makes the charge a bound, as `exp(-2C xi) = P(xi + Exp(2C) > ...)` up to a factor of b alone:
-//! given b the target is the prior restricted to `rho <= b` for all rows and siblings, and each number `eta_zd` is a normal on an interval.
+//! Slack variables: the density `2C e^{-2Cb}` on `b > xi` has the total `e^{-2C xi}`, so with `b_n = xi_n + Exp(2C)` drawn for every row the
+//! target is the prior restricted to `rho <= b_n` for all rows and siblings, and each number `eta_zd` is a normal on an interval.
 //! For a row in z and siblings u, `eta_zd phi_nd >= eps0 - b_n + s_un - (s_zn - eta_zd phi_nd)`; for a row in another node v,
 //! `eta_zd phi_nd <= b_n - eps0 + s_vn - (s_zn - eta_zd phi_nd)`. With the penalty `sum` every row, level and sibling has a b of its own.
 

@@ -38,7 +38,11 @@ impl Sampler<'_> {
     /// All of them, after tables and before weights.
     pub(in super::super) fn draw_concentrations(&mut self, rng: &mut Philox) -> Result<()> {
         let depth = self.state.arena.depth();
-        let levels = |one: bool| if one { vec![1..depth + 1] } else { (1..=depth).map(|l| l..l + 1).collect() };
+        // levels that share a number: all of them, or each by itself
+        let levels = |one: bool| {
+            let together = if one { depth } else { 1 };
+            (1..=depth).step_by(together).map(move |l| l..l + together)
+        };
 
         for range in levels(self.rules.one_alpha) {
             let arena = &self.state.arena;

@@ -37,7 +37,7 @@ fn numbers_of(key: u64, row: u64) -> Philox {
 
 /// What rows need to move.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in super::super) struct Move<'a> {
+pub(crate) struct Move<'a> {
     key: u64,
     kernel: Cow<'a, Kernel>,
     theta: Cow<'a, [f64]>,

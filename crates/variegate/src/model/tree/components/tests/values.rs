@@ -59,8 +59,7 @@ fn predictive_densities_are_ratios_of_marginals() {
     }
 }
 
-/// Bayes: the marginal is likelihood times prior over posterior, here through the densities of drawn parameters being averaged
-/// elsewhere; a row added and taken out leaves nothing behind, and refreshed atoms are as prepared ones.
+/// A row added and taken out leaves nothing behind, and refreshed atoms are as prepared ones.
 #[test]
 fn rows_come_and_go() {
     for case in cases() {
