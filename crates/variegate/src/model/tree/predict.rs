@@ -186,6 +186,7 @@ impl Averages {
         self.sums.iter_mut().zip(shares).for_each(|(s, share)| *s += weight * share);
     }
 
+    #[cfg(test)]
     fn ln_mean(&self) -> f64 {
         self.top + (self.total / self.draws).ln()
     }
@@ -203,6 +204,7 @@ fn shared(ln_weights: &[f64]) -> (f64, Vec<f64>) {
 }
 
 /// Log posterior predictive density of a row; the margin has no part in it.
+#[cfg(test)]
 pub(crate) fn ln_predictive(frames: &[Frame<'_>], row: &[f64]) -> f64 {
     let mut mean = Averages::new(0);
     frames.iter().for_each(|frame| mean.add(log_sum_exp(&frame.ln_weights(row, None)), std::iter::empty()));
@@ -211,6 +213,7 @@ pub(crate) fn ln_predictive(frames: &[Frame<'_>], row: &[f64]) -> f64 {
 
 /// Probabilities that the row shares its node with each training row, training row by training row one for each level. `margins` has
 /// one entry a draw, or none.
+#[cfg(test)]
 pub(crate) fn co_occurrence(frames: &[Frame<'_>], row: &[f64], margins: Option<&[NewMargin<'_>]>) -> Vec<f64> {
     let size = frames.first().map_or(0, |f| f.draw.leaf.len() * f.depth);
     let mut mean = Averages::new(size);
@@ -224,6 +227,7 @@ pub(crate) fn co_occurrence(frames: &[Frame<'_>], row: &[f64], margins: Option<&
 
 /// Probabilities on one tree that all draws share (numbers of nodes are then the same): that the row passes through each node, then
 /// that it opens a new branch below each node (0 for leaves).
+#[cfg(test)]
 pub(crate) fn node_probabilities(frames: &[Frame<'_>], row: &[f64], margins: Option<&[NewMargin<'_>]>) -> (Vec<f64>, Vec<f64>) {
     let nodes = frames.first().map_or(0, |f| f.draw.nodes());
     debug_assert!(frames.iter().all(|f| f.draw.parent == frames[0].draw.parent), "draws of one tree");
