@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from variegate import ClusterTree, load_run
 
-SHORT = {"n_chains": 2, "n_warmup": 150, "n_draws": 100, "thin": 1, "random_state": 1}
+# a small gamma makes for nodes of one component each
+SHORT = {"gamma": 0.1, "n_chains": 2, "n_warmup": 150, "n_draws": 100, "thin": 1, "random_state": 1}
 CENTRES = np.array([[-9.0, 0.0], [9.0, -3.0], [9.0, 3.0]])
 
 

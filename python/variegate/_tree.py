@@ -147,7 +147,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
     >>> rng = np.random.default_rng(0)
     >>> centres = np.array([[-9.0, 0.0], [9.0, -3.0], [9.0, 3.0]])
     >>> X = np.repeat(centres, 10, axis=0) + 0.3 * rng.normal(size=(30, 2))
-    >>> model = ClusterTree(depth=2, n_chains=2, n_warmup=200, n_draws=100, random_state=1).fit(X)
+    >>> model = ClusterTree(depth=2, gamma=0.1, n_chains=2, n_warmup=200, n_draws=100, random_state=1).fit(X)
     >>> model.labels_.shape
     (30, 2)
     >>> len(set(model.labels_[:10, 1])) == 1

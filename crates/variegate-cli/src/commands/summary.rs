@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use variegate::answer::{Posterior, Selection, Summary, SummaryTable};
+use variegate::answer::{ColumnKind, Posterior, Selection, Summary, SummaryColumn, SummaryTable};
 use variegate_io::png::{feature_sheet, write_png};
 use variegate_io::run_dir::{RunDir, Status};
 
@@ -166,7 +166,11 @@ pub fn table(found: &Summary, rows: Option<usize>) -> String {
         let name = if number == 0 { "" } else { of.name.as_str() };
         let mut table = Table::new(std::iter::once(name).chain(of.headings()));
         for (name, values) in of.rows.iter().take(rows.unwrap_or(usize::MAX)) {
-            table.row(std::iter::once(name.clone()).chain(values.iter().map(|v| tables::number(*v))));
+            let cell = |(v, column): (&f64, &SummaryColumn)| match column.kind {
+                ColumnKind::Count if v.fract() == 0.0 => format!("{v:.0}"),
+                _ => tables::number(*v),
+            };
+            table.row(std::iter::once(name.clone()).chain(values.iter().zip(&of.columns).map(cell)));
         }
         table.render(tables::stdout_width())
     };

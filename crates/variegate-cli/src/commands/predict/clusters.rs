@@ -32,7 +32,7 @@ pub(super) fn run(opened: &Opened, matches: &ArgMatches) -> Result<Exit> {
     };
     if placed.unknown > 0 {
         let cells = tables::count(placed.unknown, "cell has a code", "cells have codes");
-        say(Tone::Warning, &tables::wrap(&format!("{cells} that the fit did not know: they count as missing"), 80, ""));
+        say(Tone::Warning, &tables::wrap(&format!("{cells} that the fit did not know; such cells count as missing"), 80, ""));
     }
     destination.table(|out| write_csv(out, &placed, shares.as_ref()))?;
     destination.say(|| format!("placed {}", tables::count(data.rows(), "row", "rows")));

@@ -16,7 +16,8 @@ use crate::{options, output};
 
 const NOTE: &str = "AID is the mean squared distance of two rows of a node (aid_zero counts nodes of one row as 0), aid_ratio its ratio to that of two \
     rows anywhere; AOD is the squared distance of the means of two siblings, aod_ratio its ratio to what random labels give. Both reward \
-    splitting: do not choose a model by them. F and purity compare the tree with the classes of rows; 1 is best.";
+    splitting: do not choose a model by them.";
+const CLASSES: &str = " F and purity compare the tree with the classes of rows; 1 is best.";
 
 /// The class of each row; none where it is not known.
 fn known(classes: &Classes) -> Vec<Option<u32>> {
@@ -49,7 +50,8 @@ pub(super) fn of_fit(opened: &Opened, matches: &ArgMatches) -> Result<Exit> {
     for TreeScore { name, tree, mean, defined } in &scores {
         table.row([name.clone(), tables::number(*tree), tables::number(*mean), format!("{:.0} %", 100.0 * defined)]);
     }
-    output::to_stdout(&format!("{}\n{}\n", table.render(tables::stdout_width()), tables::wrap(NOTE, 80, "")))?;
+    let note = [NOTE, if classes.is_some() { CLASSES } else { "" }].concat();
+    output::to_stdout(&format!("{}\n{}\n", table.render(tables::stdout_width()), tables::wrap(&note, 80, "")))?;
     if classes.is_none() && !options::flag(matches, "quiet") {
         eprintln!("no F-measure and purity: name the classes of rows with --labels COLUMN or --labels FILE:COLUMN");
     }

@@ -103,7 +103,8 @@ impl TreePosterior {
                     ));
                 }
                 if let Some((largest, mean)) = together.apart {
-                    let figures = vec![("largest".into(), largest), ("mean".into(), mean)];
+                    let short = |v: f64| (1e4 * v).round() / 1e4;
+                    let figures = vec![("largest".into(), short(largest)), ("mean".into(), short(mean))];
                     let remark = "difference between two chains of the probability that two rows share a node";
                     facts.push(Fact::new("chains apart", Figure::Numbers(figures)).remark(remark));
                 }

@@ -83,5 +83,5 @@ fn rows_that_do_not_fit_are_named() {
     assert!(said.contains('2') && said.contains("x1"), "{said}");
     let one = Dataset::new(Matrix::dense(1, 1, vec![3.0]));
     let posterior = fitted(quick(Settings::default().likelihood(ComponentKind::GaussianKnown)), &one, 1).unwrap();
-    assert_eq!(labels(posterior.as_ref()), [0.0, 0.0, 0.0]);
+    assert_eq!(labels(posterior.as_ref()), [1.0, 2.0, 3.0], "numbers of nodes, the root being 0");
 }
