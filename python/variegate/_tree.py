@@ -405,7 +405,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         codes = None
         if classes is not None:
             # a class that is not known equals nothing, itself included
-            known = [c is not None and c == c for c in classes]  # noqa: PLR0124
+            known = [c is not None and c == c for c in classes]
             names = {str(c): None for c, k in zip(classes, known, strict=True) if k}
             places = {name: i for i, name in enumerate(names)}
             codes = np.array([places[str(c)] if k else -1 for c, k in zip(classes, known, strict=True)], dtype=np.int64)
@@ -490,7 +490,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
             from scipy.cluster.hierarchy import dendrogram
         except ImportError as error:
             raise ImportError(
-                "`plot` draws with Matplotlib: install it (pip install matplotlib), or take `to_svg`, which needs nothing"
+                "`plot` draws with Matplotlib: install it (pip install matplotlib), or take `to_svg` instead"
             ) from error
         linkage = self.to_linkage(tree=tree)
         if len(linkage) == 0:
