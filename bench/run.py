@@ -148,7 +148,10 @@ def labels():
             f"| {r['threads']} | {r['rows_per_second']:.0f} | {r['gflops']:.2f} | {found['product_gflops']:.2f} "
             f"| {100 * r['share_of_products']:.0f} % |"
         )
-    words = "A pass of minibatches of `labels` over 50,000 sparse rows (50 nonzeros, 10,000 columns, 100 labels, 50 components)."
+    words = (
+        "A pass of minibatches of `labels` over 50,000 sparse rows "
+        "(50 nonzeros, 10,000 columns, 100 labels, 50 components)."
+    )
     # few labels: the sets of labels that were seen, which are kept, do not grow
     sizes = [ours("labels", rows=rows, labels=8, threads="2") for rows in (100_000, 200_000)]
     table += ["", "| rows | data, MB | memory beside them, MB |", "|---|---|---|"]
