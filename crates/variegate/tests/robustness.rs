@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use variegate::answer::{HeldOutEffort, LabelRule, Posterior, SummaryTable};
+use variegate::answer::{HeldOutEffort, LabelRule, Posterior, SummaryTable, WhichTree};
 use variegate::data::{Classes, Dataset, LabelSets, Matrix, Target, TargetKind};
 use variegate::model::{FAMILIES, Family, Kind, RunSettings, Setting, fit};
 use variegate::run::{Philox, Purpose, Stream, Unobserved};
@@ -376,6 +376,8 @@ fn asked(posterior: &dyn Posterior, again: &dyn Posterior, data: &Dataset<'_>) -
     };
     let places = |p: &dyn Posterior| p.transform(data).map(|c| c.values);
     same("transform", places(posterior), places(again), true)?;
+    let nodes = |p: &dyn Posterior| Ok(p.clusters()?.place(data, WhichTree::Point)?.through);
+    same("place", nodes(posterior), nodes(again), true)?;
     let effort = HeldOutEffort { temperatures: 3, runs: 2, draws: 2 };
     // rows may be so improbable that nothing is left
     let score = |p: &dyn Posterior| p.held_out(data, &effort).map(|h| h.ln_probability);

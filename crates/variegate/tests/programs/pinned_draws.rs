@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use variegate::answer::LabelRule;
+use variegate::answer::{LabelRule, WhichTree};
 use variegate::data::Dataset;
 use variegate::model::{RunSettings, fit};
 use variegate::run::Unobserved;
@@ -54,6 +54,9 @@ fn run(case: &Case) -> Vec<(String, Vec<f64>)> {
 
 /// What the fit says of its rows.
 fn answer(posterior: &dyn variegate::answer::Posterior, data: &Dataset<'_>) -> Vec<f64> {
+    if let Ok(clusters) = posterior.clusters() {
+        return clusters.place(data, WhichTree::Point).unwrap().through;
+    }
     if !posterior.predicts() {
         return posterior.transform(data).unwrap().values;
     }
