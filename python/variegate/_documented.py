@@ -111,14 +111,14 @@ def _shown(value):
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _entry(parameter, setting, own, more):
+def _entry(parameter, setting, own, more, forms_of):
     """One parameter, from its setting or from what Python has of its own."""
     if setting is None:
         kind, text = own[parameter.name]
     else:
         kind, forms = _setting_type(setting), ""
-        if parameter.name in _FORMS and setting["kind"] != "integer":  # the family experts has a plain number of them
-            kind, forms = _FORMS[parameter.name]
+        if parameter.name in forms_of and setting["kind"] != "integer":  # the family experts has a plain number of them
+            kind, forms = forms_of[parameter.name]
         text = " ".join(
             filter(None, [setting["help"].replace("nothing", "None") + ".", forms, more.get(parameter.name)])
         )
@@ -136,6 +136,9 @@ def documented(cls):
         table = {setting["name"]: setting for setting in _core.family_info(cls._family)["settings"]}
         own = _RUN | getattr(cls, "_own", {})
         parameters = inspect.signature(cls).parameters.values()
-        text = "\n".join(_entry(p, table.get(p.name), own, getattr(cls, "_more", {})) for p in parameters)
+        # labels have no classes whose weights could be given one by one
+        words = {} if hasattr(cls, "_weights_of_classes") else {"class_weight": ('"balanced" or None', "")}
+        more = getattr(cls, "_more", {})
+        text = "\n".join(_entry(p, table.get(p.name), own, more, _FORMS | words) for p in parameters)
         cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text).replace("{attributes}", _ATTRIBUTES)
     return cls
