@@ -63,6 +63,9 @@ EXPERTS = vg.MixtureOfExpertsClassifier(experts=2, n_warmup=3, n_draws=3, **CHAI
 FACTORS = vg.SharedFactorModel(n_warmup=3, n_draws=3, thin=1, **CHAINS)
 FEATURES = vg.LatentFeatureModel(start_sweeps=5, n_warmup=3, n_draws=3, thin=1, **CHAINS)
 LABELS = vg.MultiLabelMixtureClassifier(components=4, n_init=1, max_iter=5, random_state=1, block_rows=32)
+STREAM = vg.MultiLabelMixtureClassifier(
+    inference="svi", components=4, passes=2, batch_rows=64, random_state=1, block_rows=32
+)
 TREE = vg.ClusterTree(depth=2, separation=0.2, sampler="anchored", n_warmup=3, n_draws=3, thin=1, **CHAINS)
 REGRESSION = vg.MixtureOfExpertsRegressor(experts=2, n_init=1, n_vb=1, max_iter=5, random_state=1, block_rows=128)
 MAXIMUM = vg.MixtureOfExpertsClassifier(experts=2, inference="map", n_init=1, max_iter=20, random_state=1)
@@ -104,9 +107,9 @@ def test_long_programs_give_the_bits_of_threads(workers, rows, counts):
         assert_same(clone(TREE).fit(X), clone(TREE).set_params(engine=engine).fit(at_dask[0]))
         Y = np.stack([y == "yes", X[:, 2] > 0.3, X[:, 3] > X[:, 0]], axis=1).astype(float)
         Y[::5, 1] = np.nan  # not known
-        for more in ({}, {"inference": "memoized"}, {"inference": "svi", "passes": 2, "batch_rows": 64}):
-            there = clone(LABELS).set_params(engine=engine, **more).fit(at_dask[0], da.from_array(Y, chunks=(300, 2)))
-            assert_same(clone(LABELS).set_params(**more).fit(X, Y), there)
+        for model in (LABELS, clone(LABELS).set_params(inference="memoized"), STREAM):
+            there = clone(model).set_params(engine=engine).fit(at_dask[0], da.from_array(Y, chunks=(300, 2)))
+            assert_same(clone(model).fit(X, Y), there)
 
 
 class Hook:

@@ -132,7 +132,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if !grouped {
         sets::refuse(matches, &["tree"], "group rows into a tree", posterior)?;
     } else if matches.get_one::<PathBuf>("data").is_none() {
-        for name in ["out", "among", "completion", "perplexity"].into_iter().filter(|n| matches.value_source(n) == Some(CommandLine)) {
+        let of_rows = ["out", "among", "completion", "perplexity"];
+        if let Some(name) = of_rows.into_iter().find(|name| matches.value_source(name) == Some(CommandLine)) {
             return Err(Usage(format!("--{name} needs a file of rows: name it after the run")).into());
         }
         return trees::of_fit(&opened, matches);
@@ -142,8 +143,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let real = posterior.answers().density.is_some_and(|d| !d.counts());
     if (real || grouped) && options::flag(matches, "completion") {
-        let text = "--completion splits counts in halves, but this run does not complete rows: score it with --perplexity";
-        return Err(Usage(text.into()).into());
+        let but = if real { "was fitted to real numbers" } else { "completes no rows" };
+        let text = format!("--completion splits counts in halves, but this run {but}: score it with --perplexity");
+        return Err(Usage(text).into());
     }
     let file = files::data_file(matches)?;
     let data = opened.read(&file, matches)?;
