@@ -19,7 +19,7 @@ pub(super) const ROOT: u32 = 0;
 
 /// The nodes of one tree of fixed depth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arena {
+pub(crate) struct Arena {
     depth: usize,
     parent: Vec<u32>,
     level: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Arena {
 
 impl Arena {
     /// A root without rows, and leaves at level `depth >= 1`.
-    pub fn new(depth: usize) -> Self {
+    pub(crate) fn new(depth: usize) -> Self {
         let mut arena = Self {
             depth,
             parent: vec![],
@@ -56,7 +56,7 @@ impl Arena {
 
     /// The tree of labels, row by row one for each level 1..=L, and the leaf of each row. Rows with equal labels up to a level share
     /// its node: labels of deeper levels need not differ between parents.
-    pub fn from_labels(depth: usize, labels: &[usize]) -> (Self, Vec<u32>) {
+    pub(crate) fn from_labels(depth: usize, labels: &[usize]) -> (Self, Vec<u32>) {
         let mut arena = Self::new(depth);
         let mut known = std::collections::HashMap::new();
         let mut leaves = Vec::with_capacity(labels.len() / depth);
@@ -73,41 +73,41 @@ impl Arena {
     }
 
     /// Level of the leaves.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
     /// All numbers of nodes, seen or not, are below this.
-    pub fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.parent.len()
     }
 
     /// The node above; [`NONE`] above the root.
     #[inline]
-    pub fn parent(&self, node: u32) -> u32 {
+    pub(crate) fn parent(&self, node: u32) -> u32 {
         self.parent[node as usize]
     }
 
     /// 0 for the root, [`Arena::depth`] for leaves.
     #[inline]
-    pub fn level(&self, node: u32) -> usize {
+    pub(crate) fn level(&self, node: u32) -> usize {
         self.level[node as usize] as usize
     }
 
     /// Rows below.
     #[inline]
-    pub fn rows(&self, node: u32) -> u32 {
+    pub(crate) fn rows(&self, node: u32) -> u32 {
         self.rows[node as usize]
     }
 
     /// Number of occupied children.
     #[inline]
-    pub fn n_children(&self, node: u32) -> u32 {
+    pub(crate) fn n_children(&self, node: u32) -> u32 {
         self.children[node as usize]
     }
 
     /// The occupied children.
-    pub fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let mut next = self.first_child[node as usize];
         std::iter::from_fn(move || {
             let this = next;
@@ -120,28 +120,23 @@ impl Arena {
 
     /// The occupied nodes of a level; the root is there even without rows.
     #[inline]
-    pub fn at_level(&self, level: usize) -> &[u32] {
+    pub(crate) fn at_level(&self, level: usize) -> &[u32] {
         &self.levels[level]
     }
 
     /// All occupied nodes, parents before children.
-    pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
         self.levels.iter().flatten().copied()
     }
 
     /// Number of occupied nodes, the root among them.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
-    }
-
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows[ROOT as usize] == 0
     }
 
     /// The node of this level on the way from the root to `node`.
     #[inline]
-    pub fn ancestor(&self, mut node: u32, level: usize) -> u32 {
+    pub(crate) fn ancestor(&self, mut node: u32, level: usize) -> u32 {
         while self.level(node) > level {
             node = self.parent(node);
         }
@@ -149,7 +144,7 @@ impl Arena {
     }
 
     /// The nodes of levels 1..=L on the way to a leaf.
-    pub fn path_into(&self, leaf: u32, path: &mut [u32]) {
+    pub(crate) fn path_into(&self, leaf: u32, path: &mut [u32]) {
         let mut at = leaf;
         for place in path[..self.depth].iter_mut().rev() {
             *place = at;
@@ -158,7 +153,7 @@ impl Arena {
     }
 
     /// A chain of new nodes below `node` down to a leaf, which is returned. They stay unseen until a row is attached.
-    pub fn branch(&mut self, node: u32) -> u32 {
+    pub(crate) fn branch(&mut self, node: u32) -> u32 {
         let mut at = node;
         for level in self.level(node)..self.depth {
             at = self.allocate(at, level as u8 + 1);
@@ -167,24 +162,24 @@ impl Arena {
     }
 
     /// A new node below `node`, unseen until rows come below it.
-    pub fn child(&mut self, node: u32) -> u32 {
+    pub(crate) fn child(&mut self, node: u32) -> u32 {
         let level = self.level[node as usize] + 1;
         self.allocate(node, level)
     }
 
     /// One row more at a leaf.
-    pub fn attach(&mut self, leaf: u32) {
+    pub(crate) fn attach(&mut self, leaf: u32) {
         self.add_rows(leaf, 1);
     }
 
     /// One row less at a leaf. Nodes that lose their last row are no longer seen, but keep their numbers until [`Arena::release`];
     /// the highest of them is returned.
-    pub fn detach(&mut self, leaf: u32) -> Option<u32> {
+    pub(crate) fn detach(&mut self, leaf: u32) -> Option<u32> {
         self.take_rows(leaf, 1)
     }
 
     /// Gives back the numbers of a chain of unseen nodes, from `top` down to `bottom`.
-    pub fn release(&mut self, top: u32, bottom: u32) {
+    pub(crate) fn release(&mut self, top: u32, bottom: u32) {
         let mut at = bottom;
         loop {
             debug_assert_eq!(self.rows(at), 0);
@@ -198,7 +193,7 @@ impl Arena {
     }
 
     /// Gives back the numbers of all nodes that are not seen.
-    pub fn release_unseen(&mut self) {
+    pub(crate) fn release_unseen(&mut self) {
         let mut kept: Vec<bool> = self.rows.iter().map(|&rows| rows > 0).collect();
         kept[ROOT as usize] = true;
         self.free = (0..self.slots() as u32).filter(|&node| !kept[node as usize]).collect();
@@ -206,21 +201,21 @@ impl Arena {
 
     /// Cuts the subtree of `node` off. Nodes above that lose their last row are no longer seen; the highest of them is returned. The
     /// subtree itself stays in the lists of its levels: [`Arena::graft`] it at once.
-    pub fn lift(&mut self, node: u32) -> Option<u32> {
+    pub(crate) fn lift(&mut self, node: u32) -> Option<u32> {
         let (above, rows) = (self.parent(node), self.rows(node));
         self.unlink(node);
         self.take_rows(above, rows)
     }
 
     /// Puts a lifted subtree below `parent`.
-    pub fn graft(&mut self, node: u32, parent: u32) {
+    pub(crate) fn graft(&mut self, node: u32, parent: u32) {
         self.parent[node as usize] = parent;
         self.add_rows(parent, self.rows(node));
         self.link(node);
     }
 
     /// The occupied nodes of each level, by the smallest row in them. `leaves` has the leaf of each row ([`NONE`]: not attached).
-    pub fn by_first_row(&self, leaves: &[u32]) -> Vec<Vec<u32>> {
+    pub(crate) fn by_first_row(&self, leaves: &[u32]) -> Vec<Vec<u32>> {
         let mut met = vec![false; self.slots()];
         let mut levels = vec![vec![]; self.depth + 1];
         for &leaf in leaves {
@@ -235,7 +230,7 @@ impl Arena {
     }
 
     /// `log p(V)`; `alpha[l]` is the concentration of the choice among nodes of level `l + 1`.
-    pub fn ln_prior(&self, alpha: &[f64]) -> f64 {
+    pub(crate) fn ln_prior(&self, alpha: &[f64]) -> f64 {
         let mut sum = 0.0;
         for level in 0..self.depth {
             let a = alpha[level];

@@ -22,7 +22,6 @@ mod settings;
 mod simulate;
 mod state;
 
-pub use arena::Arena;
 pub use posterior::TreePosterior;
 pub use settings::{ComponentKind, PathMoveKind, PenaltyKind, SamplerKind, ScoreUpdateKind, Settings, TargetKind, ThetaKind};
 

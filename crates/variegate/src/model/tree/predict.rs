@@ -326,7 +326,7 @@ mod tests {
     /// The margin's part of a place is what the row is charged when it is put there: the tree is built with it and charged as any other.
     #[test]
     fn the_margin_of_a_new_row() {
-        use crate::model::tree::Arena;
+        use crate::model::tree::arena::Arena;
         let (kernel, mut draws) = posterior_draws(30);
         for (d, draw) in draws.iter_mut().enumerate() {
             let mut rng = rng(d as u64);
