@@ -86,6 +86,9 @@ pub(super) fn simulate(settings: &Settings, rows: usize, request: &Request, seed
     told.insert("labels".into(), json!(draw.labels().chunks(depth).map(<[u32]>::to_vec).collect::<Vec<_>>()));
     told.insert("component".into(), json!(draw.atom));
     told.insert("leaf".into(), json!(draw.leaf));
+    let mut leaf_rows = vec![0; draw.nodes()];
+    draw.leaf.iter().for_each(|&leaf| leaf_rows[leaf as usize] += 1);
+    told.insert("leaf_rows".into(), json!(leaf_rows));
     told.insert("parent".into(), json!(draw.parent));
     told.insert("weights".into(), json!(draw.weights.chunks(draw.atoms + 1).map(<[f64]>::to_vec).collect::<Vec<_>>()));
     told.insert("parameters".into(), json!(draw.theta.chunks(parameters.max(1)).map(<[f64]>::to_vec).collect::<Vec<_>>()));
@@ -102,13 +105,14 @@ pub(super) fn simulate_more(settings: &Settings, rows: usize, request: &Request,
     let (nodes, atoms) = (truth.count("parent")?, truth.count("parameters")?);
     let weights = truth.table("weights", nodes, atoms + 1)?;
     let theta = truth.table("parameters", atoms, kernel.parameters())?;
-    let leaves = truth.numbers("leaf", truth.count("leaf")?)?;
+    let leaf_rows = truth.numbers("leaf_rows", nodes)?;
+    let all: f64 = leaf_rows.iter().sum();
     let mut rng = Truth::stream(seed).rng();
     let total = if settings.family() == Family::Multinomial { TOTAL } else { 0.0 };
     let mut x = vec![0.0; rows * request.columns];
     let (mut of_leaf, mut of_atom) = (vec![], vec![]);
     for row in x.chunks_exact_mut(request.columns) {
-        let leaf = leaves[draw_from_shares(leaves.iter().map(|_| 1.0 / leaves.len() as f64), &mut rng)] as usize;
+        let leaf = draw_from_shares(leaf_rows.iter().map(|n| n / all), &mut rng);
         let own = weights.get(leaf * (atoms + 1) + 1..(leaf + 1) * (atoms + 1)).unwrap_or(&[]);
         let known: f64 = own.iter().sum();
         let atom = draw_from_shares(own.iter().map(|w| w / known), &mut rng);
