@@ -63,6 +63,9 @@ pub(super) fn tables<R: Rng + ?Sized>(customers: u32, a: f64, rng: &mut R) -> u3
     if customers <= 1 || a < SMALLEST {
         return customers.min(1);
     }
+    if a == f64::INFINITY {
+        return customers;
+    }
     TableCount::new(customers.into(), a).expect("concentrations are finite").sample(rng) as u32
 }
 

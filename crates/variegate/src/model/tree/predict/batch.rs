@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{Averages, Frame, NewMargin, shared};
-use crate::Result;
+use crate::{Error, Result};
 use crate::linalg::dot;
 use crate::model::tree::components::Kernel;
 use crate::model::tree::draws::Draw;
@@ -80,7 +80,7 @@ impl Batch<'_> {
         rows: &[f64],
         size: usize,
         of: impl Fn(usize, &Frame<'_>, &[f64], Option<&NewMargin<'_>>) -> (f64, Vec<f64>) + Sync,
-    ) -> Result<Vec<Averages>> {
+    ) -> Result<Vec<Vec<f64>>> {
         let columns = self.columns;
         let count = rows.len() / columns;
         let at_once = (MOST_SUMS / RUNS / size.max(1)).clamp(1, 1024);
@@ -115,7 +115,16 @@ impl Batch<'_> {
             for part in parts {
                 sums.iter_mut().zip(part).for_each(|(a, b)| a.merge(b));
             }
-            all.append(&mut sums);
+            for sums in sums {
+                let shares = sums.shares();
+                if shares.iter().any(|share| !share.is_finite()) {
+                    return Err(Error::Unfit(format!(
+                        "row {} lies so far from all rows of the fit that no component has any density there: mend its numbers, or leave it out",
+                        all.len() + 1
+                    )));
+                }
+                all.push(shares);
+            }
         }
         Ok(all)
     }
@@ -147,8 +156,7 @@ impl Batch<'_> {
             all.append(&mut new);
             (total, all)
         };
-        let split = |sums: Averages| {
-            let mut shares = sums.shares();
+        let split = |mut shares: Vec<f64>| {
             let new = shares.split_off(cells);
             (shares, new)
         };
@@ -165,8 +173,7 @@ impl Batch<'_> {
             let new = (0..shares.len()).map(|z| if (frame.draw.level[z] as usize) < frame.depth { shares[z] } else { 0.0 });
             (total, frame.through(&shares).into_iter().chain(new).collect())
         };
-        let split = |sums: Averages| {
-            let mut shares = sums.shares();
+        let split = |mut shares: Vec<f64>| {
             let new = shares.split_off(draw.nodes());
             (shares, new)
         };
@@ -183,7 +190,7 @@ impl Batch<'_> {
             atoms[1..].iter().zip(&same[place]).for_each(|(share, as_one)| shares[as_one.unwrap_or(components)] += share);
             (total, shares)
         };
-        Ok(self.averages(rows, components + 2, of)?.into_iter().map(Averages::shares).collect())
+        self.averages(rows, components + 2, of)
     }
 }
 

@@ -23,8 +23,10 @@ use crate::{Error, Result};
 
 /// Rows that move one after the other in a sweep with anchors.
 const IN_TURN: usize = 256;
-/// Most nodes that slices may need.
-const MOST_NODES: usize = 1_000_000;
+/// Most components that slices may need.
+const MOST_ATOMS: usize = 4096;
+/// Most weights (nodes times components) that slices may need.
+const MOST_WEIGHTS: usize = 1 << 21;
 
 /// A rank and the row that has it: the lower wins.
 type Rank = (u64, u64);
@@ -318,13 +320,7 @@ impl Sampler<'_> {
                     let (part, left) = beta(1.0, alpha, rng);
                     let child = self.state.arena.child(node);
                     let slots = self.state.arena.slots();
-                    if slots > MOST_NODES {
-                        return Err(Error::Numerical {
-                            what: "sampling by slices",
-                            sweep: 0,
-                            detail: format!("more than {MOST_NODES} nodes would be needed: use the sampler `anchored`"),
-                        });
-                    }
+                    self.bearable()?;
                     reach.resize(slots.max(reach.len()), 0.0);
                     rest.resize(slots.max(rest.len()), 0.0);
                     reach[child as usize] = reach[node as usize] * rest[node as usize] * part;
@@ -342,6 +338,7 @@ impl Sampler<'_> {
         let none = vec![0.0; self.kernel.statistics()];
         while !self.state.finite && hidden(self) {
             let atom = self.new_atom();
+            self.bearable()?;
             let new = column(atom);
             for (level, nodes) in levels.iter().enumerate() {
                 for &node in nodes {
@@ -364,6 +361,19 @@ impl Sampler<'_> {
             self.state.theta[at..][..theta.len()].copy_from_slice(&theta);
         }
         Ok((levels.swap_remove(depth), reach))
+    }
+
+    /// Refuses more weights than a sweep could ever go through.
+    fn bearable(&self) -> Result<()> {
+        let (nodes, atoms) = (self.state.arena.slots(), self.state.size.len());
+        if atoms <= MOST_ATOMS && nodes * (atoms + 1) <= MOST_WEIGHTS {
+            return Ok(());
+        }
+        Err(Error::Numerical {
+            what: "sampling by slices",
+            sweep: 0,
+            detail: format!("more than {nodes} nodes and {atoms} components would be needed: use the sampler `anchored`"),
+        })
     }
 
     /// Takes in where rows went; nodes and atoms without rows are gone.
