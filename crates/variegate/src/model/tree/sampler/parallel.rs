@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// Rows that move one after the other in a sweep with anchors.
 const IN_TURN: usize = 256;
 /// Most components that slices may need.
-const MOST_ATOMS: usize = 4096;
+const MOST_ATOMS: usize = 2048;
 /// Most weights (nodes times components) that slices may need.
 const MOST_WEIGHTS: usize = 1 << 21;
 
