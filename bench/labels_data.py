@@ -30,6 +30,7 @@ OURS = {
     "logit": {},
     "logit, power": {"feature_power": None},
     "logit, precision 1": {"weight_precision": 1.0},
+    "logit, precision .05": {"weight_precision": 0.05},
     "and": {"coupling": "and"},
     "cut, logistic": {"coupling": "cut"},
     "cut, svm": {"coupling": "cut", "classifier": "svm"},
