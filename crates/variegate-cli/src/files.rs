@@ -98,7 +98,7 @@ pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
 
 /// Where target, weights or sources are; another file is remembered by its full path, so that a run can be resumed from anywhere.
 /// A setting of a model that has the name is none of them: its value is no text.
-fn column(matches: &ArgMatches, name: &str) -> Result<Option<ColumnSpec>> {
+pub fn column(matches: &ArgMatches, name: &str) -> Result<Option<ColumnSpec>> {
     let Ok(Some(text)) = matches.try_get_one::<String>(name) else { return Ok(None) };
     let spec = match text.parse::<ColumnSpec>() {
         Ok(ColumnSpec::File { path, columns }) => ColumnSpec::File { path: absolute(&path)?, columns },

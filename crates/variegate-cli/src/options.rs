@@ -178,6 +178,17 @@ pub fn seed_of(matches: &ArgMatches) -> u64 {
     matches.get_one::<u64>("seed").copied().unwrap_or_else(fresh)
 }
 
+/// `--block-rows`.
+pub fn block_rows() -> Arg {
+    Arg::new("block-rows")
+        .long("block-rows")
+        .allow_negative_numbers(true)
+        .value_name("N")
+        .value_parser(value_parser!(u64).range(1..=1 << 40))
+        .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
+        .help_heading(RUN)
+}
+
 /// `--threads`, `--checkpoint-seconds`: what decides only how fast a run is and how much a crash may lose.
 pub fn pace() -> [Arg; 3] {
     let threads = value_parser!(u64).range(0..=1024);

@@ -149,6 +149,14 @@ impl Share {
         self.0.is_some()
     }
 
+    /// What is being done at this moment, with the share of all that is done; tasks may run side by side.
+    pub fn tell(&self, message: String, done: f64) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(message);
+            bar.set_position((1000.0 * done.clamp(0.0, 1.0)) as u64);
+        }
+    }
+
     /// Doing `what`, of which this share (from 0 to 1) is done.
     pub fn at(&self, what: &'static str, done: f64) {
         if let Some(bar) = &self.0 {

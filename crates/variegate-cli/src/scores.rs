@@ -1,7 +1,8 @@
 //! How good predictions are where the truth is known, as people and machines are told it.
 
+use anyhow::Result;
 use serde_json::{Value, json};
-use variegate::answer::{ClassProbabilities, LabelPrediction, RealPrediction, known_labels};
+use variegate::answer::{ClassProbabilities, LabelPrediction, LabelRule, Posterior, RealPrediction, known_labels};
 use variegate::data::{Dataset, Target};
 use variegate::score::{LabelScores, RealScore, Tally, score_classes};
 
@@ -96,6 +97,17 @@ pub enum Scores {
 }
 
 impl Scores {
+    /// Predicts rows and compares with their truth, if they have any.
+    pub fn of(posterior: &dyn Posterior, data: &Dataset<'_>) -> Result<Option<Self>> {
+        Ok(if posterior.outputs() > 0 {
+            Self::of_real(&posterior.predict_real(data, &[], "")?, data)
+        } else if !posterior.labels().is_empty() {
+            Self::of_labels(&posterior.predict_labels(data, &LabelRule::default())?, data, posterior.labels())
+        } else {
+            Self::of_classes(&posterior.predict(data, "")?, data, posterior.classes())
+        })
+    }
+
     /// Compares with the classes in the data, if they have any.
     pub fn of_classes(predicted: &ClassProbabilities, data: &Dataset<'_>, classes: &[String]) -> Option<Self> {
         let Target::Classes(truth) = &data.target else { return None };

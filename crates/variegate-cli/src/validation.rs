@@ -53,25 +53,31 @@ pub struct Choice {
 /// The choice that was asked for, if one was. `given` are the settings that the command line fixes.
 pub fn choice(matches: &ArgMatches, family: &dyn Family, given: &Map<String, Value>) -> Result<Option<Choice>> {
     let Some(&folds) = matches.get_one::<u64>("cv") else { return Ok(None) };
-    let mut grid: Vec<Axis> = Vec::new();
-    for text in matches.get_many::<String>("grid").into_iter().flatten() {
-        let axis = axis(text, family)?;
-        if given.contains_key(&axis.name) {
-            return Err(Usage(format!("`{}` is given and varied by --grid: leave one of them out", axis.name)).into());
-        }
-        if grid.iter().any(|a| a.name == axis.name) {
-            return Err(Usage(format!("--grid names `{}` twice: give all its values at once", axis.name)).into());
-        }
-        grid.push(axis);
-    }
+    let grid = axes(matches, "grid", family, given)?;
     let seed_given = matches.get_one::<u64>("seed").is_some();
     Ok(Some(Choice { folds: folds as usize, grid, seed_given }))
 }
 
+/// The settings that an option says vary; none of them may be given too.
+pub fn axes(matches: &ArgMatches, option: &str, family: &dyn Family, given: &Map<String, Value>) -> Result<Vec<Axis>> {
+    let mut all: Vec<Axis> = Vec::new();
+    for text in matches.get_many::<String>(option).into_iter().flatten() {
+        let axis = axis(text, option, family)?;
+        if given.contains_key(&axis.name) {
+            return Err(Usage(format!("`{}` is given and varied by --{option}: leave one of them out", axis.name)).into());
+        }
+        if all.iter().any(|a| a.name == axis.name) {
+            return Err(Usage(format!("--{option} names `{}` twice: give all its values at once", axis.name)).into());
+        }
+        all.push(axis);
+    }
+    Ok(all)
+}
+
 /// Reads `SETTING=A,B`: the setting as its option or as its key, each value by its kind.
-fn axis(text: &str, family: &dyn Family) -> Result<Axis> {
+fn axis(text: &str, option: &str, family: &dyn Family) -> Result<Axis> {
     let Some((name, list)) = text.split_once('=') else {
-        return Err(Usage(format!("--grid {text} names no values: write SETTING=A,B")).into());
+        return Err(Usage(format!("--{option} {text} names no values: write SETTING=A,B")).into());
     };
     let table = family.settings();
     let name = name.trim();
@@ -83,11 +89,11 @@ fn axis(text: &str, family: &dyn Family) -> Result<Axis> {
     for word in list.split(if list.contains(';') { ';' } else { ',' }).map(str::trim) {
         let refused = |why: String| match why.strip_prefix(options::MUST_BE) {
             Some(allowed) => anyhow::Error::from(Error::setting(setting.name, word, allowed)),
-            None => Usage(format!("--grid {}={word}: {why}", setting.name)).into(),
+            None => Usage(format!("--{option} {}={word}: {why}", setting.name)).into(),
         };
         let value = options::value_of(setting, word).map_err(refused)?;
         if values.contains(&value) {
-            return Err(Usage(format!("--grid {text} names {word} twice")).into());
+            return Err(Usage(format!("--{option} {text} names {word} twice")).into());
         }
         values.push(value);
     }
@@ -237,7 +243,7 @@ impl Kept {
 }
 
 /// A point in a few words: `kappa=1 experts=5`.
-fn shown(point: &Map<String, Value>) -> String {
+pub fn shown(point: &Map<String, Value>) -> String {
     if point.is_empty() {
         return "as given".into();
     }
@@ -265,7 +271,7 @@ mod tests {
     #[test]
     fn grids_are_read_by_the_kinds_of_settings() {
         let family = variegate::model::family("softmax").unwrap();
-        let values = |text: &str| axis(text, family).map(|a| (a.name, a.values));
+        let values = |text: &str| axis(text, "grid", family).map(|a| (a.name, a.values));
         assert_eq!(values("prior-precision=0.5,2").unwrap(), ("prior_precision".into(), vec![json!(0.5), json!(2.0)]));
         assert_eq!(values("n_init=1, 2").unwrap(), ("n_init".into(), vec![json!(1), json!(2)]));
         assert_eq!(values("init=3").unwrap().0, "n_init");

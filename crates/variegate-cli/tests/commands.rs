@@ -486,6 +486,7 @@ fn help_is_complete_and_fits() {
     let mut calls: Vec<String> = [
         "",
         "fit",
+        "grid",
         "resume",
         "predict",
         "transform",
@@ -504,7 +505,7 @@ fn help_is_complete_and_fits() {
     .map(String::from)
     .to_vec();
     for family in families() {
-        calls.extend(["fit", "simulate", "check"].map(|c| format!("{c} {}", family.name())));
+        calls.extend(["fit", "grid", "simulate", "check"].map(|c| format!("{c} {}", family.name())));
     }
     for call in calls {
         let help = desk.good(&format!("{call} --help")).out;

@@ -94,7 +94,7 @@ const FILES: [&str; 14] = [
 const RUNS: [&str; 10] = ["runs/l", "runs/s", "runs/a", "runs/r", "runs/e", "runs/v", "runs/c", "runs/g", "runs/nothing", "d.csv"];
 
 /// Calls that are changed at random.
-const CALLS: [&str; 56] = [
+const CALLS: [&str; 58] = [
     "fit logistic d.csv --target label --chains 2 --warmup 4 --draws 6",
     "fit logistic d.csv --target label --inference vb --max-iter 5",
     "fit svm d.csv --target label --chains 2 --warmup 4 --draws 6",
@@ -120,6 +120,8 @@ const CALLS: [&str; 56] = [
     "simulate labels --rows 20",
     "fit tree x.csv --depth 2 --chains 2 --warmup 4 --draws 6",
     "fit tree x.csv --depth 2 --separation 0.3 --chains 2 --warmup 4 --draws 6",
+    "grid tree x.csv --vary separation=0,0.3 --depth 2 --chains 2 --warmup 4 --draws 6",
+    "grid logistic d.csv --target label --vary prior-precision=1,2 --chains 2 --warmup 4 --draws 6 --test d.csv",
     "predict runs/t x.csv",
     "score runs/t x.csv",
     "export runs/t --format newick",
@@ -221,7 +223,7 @@ fn furnished() -> Desk {
 fn call(dice: Dice<'_>, desk: &Desk, helps: &mut HashMap<String, Vec<Choice>>) -> Vec<String> {
     let mut words: Vec<String> = pick(dice, &CALLS).split(' ').map(String::from).collect();
     let command = words[0].clone();
-    let named = if ["fit", "simulate", "models"].contains(&command.as_str()) { words[..2].join(" ") } else { command.clone() };
+    let named = if ["fit", "grid", "simulate", "models"].contains(&command.as_str()) { words[..2].join(" ") } else { command.clone() };
     let options = helps.entry(named.clone()).or_insert_with(|| choices(&desk.call(&format!("{named} --help")).out)).clone();
     for word in words.iter_mut().skip(1) {
         let (file, run) = (word.contains(".csv"), word.starts_with("runs/"));
@@ -244,6 +246,7 @@ fn call(dice: Dice<'_>, desk: &Desk, helps: &mut HashMap<String, Vec<Choice>>) -
     }
     match command.as_str() {
         "fit" => words.extend(["--out", "fitted", "--force", "--quiet"].map(String::from)),
+        "grid" => words.extend(["--out", "combined", "--force", "--quiet"].map(String::from)),
         "simulate" | "predict" | "transform" | "impute" if dice() < 0.7 => {
             words.extend(["--out", "written.csv", "--force"].map(String::from))
         }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use variegate::answer::{LabelRule, Posterior, Selection};
+use variegate::answer::{Posterior, Selection};
 use variegate_io::run_dir::RunDir;
 
 use super::predict;
@@ -174,13 +174,7 @@ impl Tried {
         }
         let candidates = training::candidates(&self.run)?;
         let one = |posterior: &dyn Posterior| -> Result<Scores> {
-            let scores = if posterior.outputs() > 0 {
-                Scores::of_real(&posterior.predict_real(&data, &[], "")?, &data)
-            } else if !posterior.labels().is_empty() {
-                Scores::of_labels(&posterior.predict_labels(&data, &LabelRule::default())?, &data, posterior.labels())
-            } else {
-                Scores::of_classes(&posterior.predict(&data, "")?, &data, posterior.classes())
-            };
+            let scores = Scores::of(posterior, &data)?;
             scores.with_context(|| format!("`{}` has no target to score by: name its column with --target COLUMN", test.name()))
         };
         let scores = if candidates.is_empty() {

@@ -1,11 +1,11 @@
 //! `variegate fit`: fits a model to a data file and keeps everything in a run directory.
 
 use anyhow::Result;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use variegate::answer::{Posterior, Summary};
-use variegate::data::TargetKind;
+use variegate::data::{Dataset, TargetKind};
 use variegate::model::{Family, Prepared, RunSettings};
 use variegate::run::{Ending, Pace};
 use variegate_io::read::{Cause, ReadError, ReadOptions};
@@ -34,31 +34,29 @@ pub fn command() -> Command {
     let command = Command::new("fit").about("Fit a model to a data file").after_help(EXAMPLES);
     options::families(command, |family, command| {
         let out = "Folder of the run [default: the first free of runs/MODEL-1, runs/MODEL-2, …]";
-        let block_rows = Arg::new("block-rows")
-            .long("block-rows")
-            .allow_negative_numbers(true)
-            .value_name("N")
-            .value_parser(value_parser!(u64).range(1..=1 << 40))
-            .help("Rows that a thread takes at a time; the last bits of results depend on it [default: by the number of columns]")
-            .help_heading("Run");
-        let (target, settings) = (options::target_of(family), family.settings());
-        // a setting of the family's own goes before what data have of that name
-        let own = |id: &str| settings.iter().any(|s| s.name == id);
-        command
-            .args(files::arguments().into_iter().filter(|arg| !own(arg.get_id().as_str())))
-            .args(options::settings(&settings))
-            .args([options::seed(), block_rows])
-            .args(options::pace())
-            .args(validation::arguments())
-            .args([options::out_folder(out), options::force("a run"), options::json(), options::quiet()])
-            .mut_args(|arg| match (target, arg.get_id().as_str()) {
-                // a model of rows alone refuses these with words of its own
-                (None, id) if NEED_TARGET.contains(&id) && !own(id) => arg.hide(true),
-                (Some(TargetKind::Labels), "target") => arg.visible_alias("labels"),
-                _ => arg,
-            })
-            .after_help(examples(family))
+        let more = validation::arguments().into_iter();
+        let more = more.chain([options::out_folder(out), options::force("a run"), options::json(), options::quiet()]);
+        with_arguments(family, command, more).after_help(examples(family))
     })
+}
+
+/// A command that fits a model, with the options that every such command has and more.
+pub fn with_arguments(family: &dyn Family, command: Command, more: impl IntoIterator<Item = Arg>) -> Command {
+    let (target, settings) = (options::target_of(family), family.settings());
+    // a setting of the family's own goes before what data have of that name
+    let own = |id: &str| settings.iter().any(|s| s.name == id);
+    command
+        .args(files::arguments().into_iter().filter(|arg| !own(arg.get_id().as_str())))
+        .args(options::settings(&settings))
+        .args([options::seed(), options::block_rows()])
+        .args(options::pace())
+        .args(more)
+        .mut_args(|arg| match (target, arg.get_id().as_str()) {
+            // a model of rows alone refuses these with words of its own
+            (None, id) if NEED_TARGET.contains(&id) && !own(id) => arg.hide(true),
+            (Some(TargetKind::Labels), "target") => arg.visible_alias("labels"),
+            _ => arg,
+        })
 }
 
 /// Examples with a setting of the family's own.
@@ -125,17 +123,6 @@ pub struct Finished {
 }
 
 impl FitRequest {
-    /// Adds what the family offers where a value is missing; of counts none may be.
-    fn advise(&self, error: anyhow::Error) -> anyhow::Error {
-        let missing = error.downcast_ref::<ReadError>().is_some_and(|e| matches!(e.cause, Cause::Missing { .. }));
-        let settings = self.family.settings();
-        let has = |name: &str| settings.iter().any(|s| s.name == name);
-        if missing && has("missing") && !has("likelihood") {
-            return anyhow::anyhow!("{error}; or have missing values drawn with the rest: --missing true");
-        }
-        error
-    }
-
     /// Reads, checks, chooses settings if asked to, runs. What can be refused early is refused before the data are read. With `tables`
     /// the table of a cross-validation is written to standard output as soon as it is there.
     pub fn fit(mut self, tables: bool) -> Result<Finished> {
@@ -150,7 +137,7 @@ impl FitRequest {
         let target_kind = model.target().unwrap_or(TargetKind::Classes);
         let reader = ReadOptions { target_kind, missing: model.missing(), ..self.reader.clone() };
         let file = DataFile::of(&self.data)?;
-        let (data, reader) = files::read_training(&file, &reader).map_err(|error| self.advise(error))?;
+        let (data, reader) = files::read_training(&file, &reader).map_err(|error| advise(self.family, error))?;
         if !self.quiet {
             eprintln!("read {}: {}", file.name(), files::describe(&data));
             files::remarks(&self.reader, &reader).iter().for_each(|text| eprintln!("{}", tables::wrap(text, 80, "")));
@@ -172,15 +159,7 @@ impl FitRequest {
         for warning in fit.warnings() {
             say(Tone::Warning, &tables::wrap(&options::in_shell(warning, self.family.name()), 80, ""));
         }
-        let reference = DataReference {
-            // what came through a pipe is nowhere
-            path: if file.is_gone() { None } else { Some(files::absolute(&self.data)?) },
-            given: Some(self.data.clone()),
-            reader: serde_json::to_value(&reader)?,
-            rows: data.rows() as u64,
-            columns: data.x.cols() as u64,
-            ..DataReference::of(fingerprint)
-        };
+        let reference = reference(&file, &reader, &data, fingerprint)?;
         let record = RunRecord::new(self.family.name(), fit.program().name(), model.settings(), plan, reference, fit.schema().to_vec());
         let mut run = RunDir::create(&self.out, &record, self.force)?;
         if let Some(journal) = journal {
@@ -197,13 +176,7 @@ impl FitRequest {
     /// Refuses what a model of rows alone has no use for.
     fn refuse_target(&self) -> Result<()> {
         let name = self.family.name();
-        if self.reader.target.is_some() {
-            return Err(Usage(format!(
-                "`{name}` is fitted to the rows alone and predicts nothing: leave --target out (--ignore COLUMN leaves a column out of \
-                 the features, --sources COLUMN says where each row comes from)"
-            ))
-            .into());
-        }
+        refuse_target(self.family, &self.reader)?;
         if self.choice.is_some() {
             return Err(Usage(format!(
                 "`{name}` has no target, so cross-validation cannot choose its settings: leave --cv out, fit with each of them and \
@@ -230,6 +203,43 @@ impl FitRequest {
             fingerprint,
         }
     }
+}
+
+/// Adds what the family offers where a value is missing; of counts none may be.
+pub fn advise(family: &dyn Family, error: anyhow::Error) -> anyhow::Error {
+    let missing = error.downcast_ref::<ReadError>().is_some_and(|e| matches!(e.cause, Cause::Missing { .. }));
+    let settings = family.settings();
+    let has = |name: &str| settings.iter().any(|s| s.name == name);
+    if missing && has("missing") && !has("likelihood") {
+        return anyhow::anyhow!("{error}; or have missing values drawn with the rest: --missing true");
+    }
+    error
+}
+
+/// Refuses a target that a model of rows alone was given.
+pub fn refuse_target(family: &dyn Family, reader: &ReadOptions) -> Result<()> {
+    if reader.target.is_none() {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "`{}` is fitted to the rows alone and predicts nothing: leave --target out (--ignore COLUMN leaves a column out of the features, \
+         --sources COLUMN says where each row comes from)",
+        family.name()
+    ))
+    .into())
+}
+
+/// What a run remembers of its data.
+pub fn reference(file: &DataFile, reader: &ReadOptions, data: &Dataset<'_>, fingerprint: u64) -> Result<DataReference> {
+    Ok(DataReference {
+        // what came through a pipe is nowhere
+        path: if file.is_gone() { None } else { Some(files::absolute(file.given())?) },
+        given: Some(file.given().to_path_buf()),
+        reader: serde_json::to_value(reader)?,
+        rows: data.rows() as u64,
+        columns: data.x.cols() as u64,
+        ..DataReference::of(fingerprint)
+    })
 }
 
 /// Reads back what a run has found.

@@ -7,6 +7,7 @@ mod demo;
 pub mod export;
 mod extend;
 mod fit;
+mod grid;
 mod impute;
 mod models;
 pub mod predict;
@@ -45,6 +46,7 @@ pub fn root() -> Command {
         .arg_required_else_help(true)
         .subcommands([
             fit::command(),
+            grid::command(),
             resume::command(),
             extend::command(),
             update::command(),
@@ -68,6 +70,7 @@ pub fn root() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     match matches.subcommand() {
         Some(("fit", m)) => fit::run(m),
+        Some(("grid", m)) => grid::run(m),
         Some(("resume", m)) => resume::run(m),
         Some(("extend", m)) => extend::run(m),
         Some(("update", m)) => update::run(m),

@@ -20,7 +20,7 @@ use crate::{files, label_sets as sets, options, output};
 
 mod label_sets;
 mod labelled;
-mod trees;
+pub mod trees;
 
 const EXAMPLES: &str = "\
 Examples:

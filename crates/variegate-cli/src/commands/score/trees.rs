@@ -20,7 +20,7 @@ const NOTE: &str = "AID is the mean squared distance of two rows of a node (aid_
 const CLASSES: &str = " F and purity compare the tree with the classes of rows; 1 is best.";
 
 /// The class of each row; none where it is not known.
-fn known(classes: &Classes) -> Vec<Option<u32>> {
+pub fn known(classes: &Classes) -> Vec<Option<u32>> {
     classes.codes.iter().map(|&c| (!classes.names[c as usize].is_empty()).then_some(c)).collect()
 }
 
