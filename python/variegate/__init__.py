@@ -16,6 +16,7 @@ from ._multilabel import MultiLabelMixtureClassifier
 from ._posterior import Posterior
 from ._regression import MixtureOfExpertsRegressor, PredictiveDistribution
 from ._runs import load_run
+from ._sensitivity import sensitivity
 from ._softmax import MultimodalSoftmaxClassifier, SoftmaxClassifier
 from ._summary import Summary
 from ._svm import BayesianSVC
@@ -43,4 +44,5 @@ __all__ = [
     "__version__",
     "diagnostics",
     "load_run",
+    "sensitivity",
 ]

@@ -18,7 +18,7 @@ fn animals() -> String {
     text
 }
 
-const LENGTH: &str = "--depth 2 --chains 2 --warmup 60 --draws 40 --thin 1 --seed 3 --quiet";
+const LENGTH: &str = "--depth 2 --chains 2 --warmup 20 --draws 20 --thin 1 --seed 3 --quiet";
 
 #[test]
 fn every_combination_is_a_run_and_a_line_of_the_table() {
@@ -68,6 +68,13 @@ fn every_combination_is_a_run_and_a_line_of_the_table() {
     desk.write("animals.csv", &animals().replace("dog", "cow").replace("-9", "-8"));
     desk.bad(&call, 1, &["data differs"]);
     desk.fitted(&format!("{call} --force"));
+
+    // through a pipe, which can be read once
+    use std::process::Stdio;
+    let words = format!("grid tree - --labels class --vary alpha=0.2,0.5 {LENGTH} --out piped --json");
+    let input = Stdio::from(std::fs::File::open(desk.path("animals.csv")).unwrap());
+    let said = common::Said::of(desk.command(&words).stdin(input).output().unwrap());
+    assert!(said.json()["combinations"][1]["figures"]["purity"].is_number(), "{}", said.err);
 }
 
 #[test]

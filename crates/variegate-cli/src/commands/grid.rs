@@ -100,8 +100,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
 
     let mut combinations: Vec<Combination> = points(&axes).into_iter().map(|values| Combination::new(values, &given, &out)).collect();
-    let data = read(family, &mut combinations, matches, quiet)?;
-    let classes = classes(matches, family)?;
+    let file = files::data_file(matches)?;
+    let data = read(family, &mut combinations, &file, matches, quiet)?;
+    let classes = classes(&file, matches, family)?;
     if let (Some(classes), Some(read)) = (&classes, data.first())
         && classes.len() != read.data.rows()
     {
@@ -112,7 +113,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         family,
         combinations,
         data,
-        file: files::data_file(matches)?,
+        file,
         seed: seed.unwrap_or_else(|| options::seed_of(matches)),
         block_rows: matches.get_one::<u64>("block-rows").map(|&n| n as usize),
         pace: options::pace_of(matches),
@@ -144,13 +145,18 @@ fn rows(n: usize) -> String {
 }
 
 /// Reads the data as the models of the combinations want them; those whose settings make no sense together are told.
-fn read(family: &'static dyn Family, combinations: &mut [Combination], matches: &ArgMatches, quiet: bool) -> Result<Vec<Read>> {
+fn read(
+    family: &'static dyn Family,
+    combinations: &mut [Combination],
+    file: &DataFile,
+    matches: &ArgMatches,
+    quiet: bool,
+) -> Result<Vec<Read>> {
     let mut reader = files::read_options(matches)?;
     if let Some(ColumnSpec::Columns(names)) = files::column(matches, "label")? {
         // what fits are judged by they do not see
         reader.ignore.extend(names.into_iter().filter(|n| !reader.ignore.contains(n)).collect::<Vec<_>>());
     }
-    let file = files::data_file(matches)?;
     let mut all: Vec<Read> = Vec::new();
     let mut refused = None;
     for combination in combinations.iter_mut() {
@@ -176,7 +182,7 @@ fn read(family: &'static dyn Family, combinations: &mut [Combination], matches: 
             continue;
         }
         let options = ReadOptions { target_kind: wanted.0, missing: wanted.1, ..reader.clone() };
-        let (data, found) = files::read_training(&file, &options).map_err(|error| fit::advise(family, error))?;
+        let (data, found) = files::read_training(file, &options).map_err(|error| fit::advise(family, error))?;
         if !quiet && all.is_empty() {
             eprintln!("read {}: {}", file.name(), files::describe(&data));
             files::remarks(&reader, &found).iter().for_each(|text| eprintln!("{}", tables::wrap(text, 80, "")));
@@ -191,14 +197,14 @@ fn read(family: &'static dyn Family, combinations: &mut [Combination], matches: 
 }
 
 /// The class of each row, where `--labels` names them; none where one is not known.
-fn classes(matches: &ArgMatches, family: &dyn Family) -> Result<Option<Vec<Option<u32>>>> {
+fn classes(file: &DataFile, matches: &ArgMatches, family: &dyn Family) -> Result<Option<Vec<Option<u32>>>> {
     let Some(label) = files::column(matches, "label")? else { return Ok(None) };
     let mut reader = files::read_options(matches)?;
     if let ColumnSpec::Columns(names) = &label {
         reader.ignore.retain(|name| !names.contains(name));
     }
     let reader = ReadOptions { target: Some(label), target_kind: TargetKind::Classes, open_target: true, missing: true, ..reader };
-    let (data, _) = files::read_training(&files::data_file(matches)?, &reader).map_err(|error| fit::advise(family, error))?;
+    let (data, _) = files::read_training(file, &reader).map_err(|error| fit::advise(family, error))?;
     match &data.target {
         Target::Classes(classes) => Ok(Some(score::trees::known(classes))),
         _ => bail!("--labels names no column of classes"),
