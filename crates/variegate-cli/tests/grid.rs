@@ -108,38 +108,44 @@ fn a_grid_that_was_killed_goes_on() {
     use common::Said;
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
+    use variegate_io::run_dir::RunDir;
 
     let desk = Desk::new();
     desk.good("simulate logistic --rows 200 --seed 1 -o d.csv");
     let grid = |out: &str| {
-        let length = "--chains 2 --warmup 300 --draws 3000 --checkpoint-seconds 0.05 --threads 1 --quiet";
+        let length = "--chains 2 --warmup 300 --draws 6000 --checkpoint-seconds 0.02 --threads 1 --quiet";
         format!("grid logistic d.csv --target label --vary prior-precision=0.5,1,2 {length} --out {out}")
     };
     desk.fitted(&format!("{} --seed 5", grid("whole")));
-    let wait_for = |path: &str| {
+    let run = |grid: &str, value: &str| desk.path(&format!("{grid}/prior_precision={value}"));
+    let wait_for = |value: &str| {
         let begin = Instant::now();
-        while !desk.path(path).exists() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{path} did not begin");
+        while !RunDir::read(run("g", value)).is_ok_and(|r| r.status().chains.iter().any(|c| c.sweeps > 0)) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{value} did not begin");
             std::thread::sleep(Duration::from_millis(5));
         }
     };
     let start = |words: &str| desk.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = start(&format!("{} --seed 5", grid("g")));
-    wait_for("g/prior_precision=0.5/manifest.json");
-    std::thread::sleep(Duration::from_millis(100));
+    wait_for("0.5");
     child.kill().unwrap();
     child.wait().unwrap();
+    let begun = || RunDir::read(run("g", "0.5")).unwrap().record().created_at.clone();
+    let first = begun();
+    assert!(!RunDir::read(run("g", "0.5")).unwrap().status().complete, "killed too late: the test shows nothing");
+    // a run tells the second in which it was begun
+    std::thread::sleep(Duration::from_millis(1100));
     // the seed of what is there is taken where none is given
     let child = start(&grid("g"));
-    wait_for("g/prior_precision=1/manifest.json");
+    wait_for("1");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let said = Said::of(child.wait_with_output().unwrap());
     assert_eq!(said.code, 130, "{}", said.err);
     assert!(said.err.contains("of 3 combinations") && said.err.contains("the same command goes on"), "{}", said.err);
     desk.fitted(&grid("g"));
     for value in ["0.5", "1", "2"] {
-        let run = |grid: &str| kept(&desk.path(&format!("{grid}/prior_precision={value}")));
-        assert_same(&run("whole"), &run("g"), value);
+        assert_same(&kept(&run("whole", value)), &kept(&run("g", value)), value);
     }
+    assert_eq!(begun(), first, "a run that was killed goes on and is not begun anew");
     assert_eq!(desk.text("whole/grid.csv"), desk.text("g/grid.csv"));
 }
