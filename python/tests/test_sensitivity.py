@@ -81,6 +81,8 @@ def test_says_what_is_wrong_and_what_has_not_converged(monkeypatch):
             sensitivity(tree, X, vary=vary)
     with pytest.raises(ValueError, match="n_jobs"):
         sensitivity(tree, X, vary={"alpha": [1.0]}, n_jobs=0)
+    with pytest.raises(ValueError, match="`labels` judge trees"):
+        sensitivity(BayesianLogisticRegression(), X, X[:, 0] > 0, vary={"prior_precision": [1.0]}, labels=X[:, 0] > 0)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.warns(ConvergenceWarning, match="2 of 2 combinations have not converged: alpha=0.1; alpha=1.0"):
         table = sensitivity(tree, X, vary={"alpha": [0.1, 1.0]})

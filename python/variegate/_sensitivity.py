@@ -74,6 +74,10 @@ def sensitivity(estimator, X, y=None, *, vary, labels=None, n_jobs=1):
     for name, values in axes.items():
         if not values:
             raise ValueError(f"`vary` has no value of `{name}`: give at least one")
+    if labels is not None and not hasattr(estimator, "tree_scores"):
+        raise ValueError(
+            f"`labels` judge trees of rows, which {type(estimator).__name__} does not find: leave them out"
+        )
     n_jobs = n_jobs if n_jobs == -1 else count("n_jobs", n_jobs, 1)
     points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     folders = [_folder(known.get("out"), point, number) for number, point in enumerate(points)]

@@ -60,7 +60,7 @@ pub fn command() -> Command {
             .long("labels")
             .visible_alias("label")
             .value_name("COLUMN")
-            .help("Column with the class of each row, which no fit sees: how well clusters keep classes together; FILE:COLUMN takes it from another file")
+            .help("Column with the class of each row, which no fit sees: how well what was found keeps classes apart; FILE:COLUMN takes it from another file")
             .help_heading("Grid");
         // where rows have a target there is no other class
         let label = options::target_of(family).is_none().then_some(label);

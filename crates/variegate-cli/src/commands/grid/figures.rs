@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use variegate::answer::{ColumnKind, Figure, HeldOutEffort, Posterior, Summary, WhichTree};
 use variegate::data::Dataset;
-use variegate::score::tree_scores;
+use variegate::score::{clustering_accuracy, k_means, normalized_mutual_information, tree_scores};
 use variegate_io::run_dir::RunDir;
 
 use crate::data_file::DataFile;
@@ -17,6 +17,8 @@ use crate::training;
 
 /// Draws whose trees are looked at, at most.
 const MOST_DRAWS: usize = 1000;
+/// Starts of a clustering of coordinates.
+const STARTS: usize = 20;
 
 /// What runs are asked beside their summaries.
 pub struct Asked<'a> {
@@ -49,6 +51,9 @@ impl Found {
         let mut found = Self { converged: summary.converged, warnings: summary.warnings.clone(), ..Self::default() };
         found.add_summary(&summary);
         found.add_tree(posterior.as_ref(), data, asked.classes)?;
+        if let Some(classes) = asked.classes.filter(|_| posterior.answers().clusters.is_none()) {
+            found.add_classes(posterior.as_ref(), data, classes)?;
+        }
         if let Some(test) = asked.test {
             let refused = || format!("`{}` cannot be scored on `{}`", path.display(), test.name());
             found.add_test(&run, posterior.as_ref(), test, asked.matches).with_context(refused)?;
@@ -118,6 +123,18 @@ impl Found {
                 self.aside.push(score.name.clone());
             }
         }
+        Ok(())
+    }
+
+    /// How well coordinates of rows keep classes apart, as `score --labels` tells it: by clusters of them, as many as there are classes.
+    fn add_classes(&mut self, posterior: &dyn Posterior, data: &Dataset<'_>, classes: &[Option<u32>]) -> Result<()> {
+        let known: Vec<usize> = (0..classes.len()).filter(|&i| classes[i].is_some()).collect();
+        let codes: Vec<u32> = classes.iter().copied().flatten().collect();
+        let count = codes.iter().collect::<std::collections::HashSet<_>>().len();
+        let found = posterior.transform(&data.subset(&known)).context("no use can be made of --labels: leave it out")?;
+        let clusters = k_means(&found.values, known.len(), found.names.len(), count, STARTS, 0).assigned;
+        self.add("clustering accuracy", clustering_accuracy(&clusters, &codes));
+        self.add("mutual information", normalized_mutual_information(&clusters, &codes));
         Ok(())
     }
 
