@@ -107,7 +107,7 @@ fn joint<S: Sampler>(subjects: &[Subject<S>], seed: u64) {
 }
 
 fn calibrated<S: Sampler>(subjects: Vec<Subject<S>>, warm_up: u64, seed: u64) {
-    let effort = CalibrationSettings { data_sets: 80, draws: 7, bins: 8, warm_up, max_thin: 250, ..Default::default() };
+    let effort = CalibrationSettings { data_sets: 48, draws: 7, bins: 8, warm_up, max_thin: 250, ..Default::default() };
     for (k, subject) in subjects.into_iter().enumerate() {
         let report = calibration(&subject.unordered(), &effort, seed + k as u64, &mut |_| ()).unwrap();
         assert!(report.passed, "{report}");
