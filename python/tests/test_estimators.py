@@ -330,6 +330,9 @@ def random_value(rng, setting):
             return int(rng.integers(0, 5))
         case "number" | "optional number":
             return float(np.exp(rng.normal(scale=20)))
+        case "number or text" | "optional number or text":
+            values = [0.0, 0.5, 3, "auto", "0.5,2", [0.5, 1.0], None]
+            return values[rng.integers(len(values))]
         case "text" | "optional text" | "nested":
             texts = [
                 "auto",

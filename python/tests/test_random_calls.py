@@ -78,6 +78,8 @@ def a_value(rng, setting):
         return int(rng.integers(0, 4))
     if setting["kind"].endswith("number"):
         return float(chosen(rng, [0.0, 0.01, 0.5, 1.0, 3.0, 1e6]))
+    if setting["kind"].endswith("number or text"):
+        return chosen(rng, [0.0, 0.5, 1.0, 1e6, "auto", "0.5,1,2", [0.5, 1.0], None])
     if setting["kind"] == "word":
         return chosen(rng, setting["allowed"].removeprefix("one of ").split(", "))
     if setting["kind"].endswith("boolean"):

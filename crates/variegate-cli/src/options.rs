@@ -34,6 +34,7 @@ fn option(setting: &Setting) -> Arg {
         Kind::Word(_) => "WORD",
         Kind::Switch => "BOOL",
         Kind::Text { .. } => "TEXT",
+        Kind::NumberOrText { .. } => "X",
         Kind::Nested { .. } => "FILE",
     });
     let arg = if matches!(setting.kind, Kind::Nested { .. }) { arg.value_hint(ValueHint::FilePath) } else { arg };
@@ -88,7 +89,11 @@ fn parser(setting: &Setting) -> ValueParser {
 pub fn value_of(setting: &Setting, text: &str) -> Result<Value, String> {
     let kind = setting.kind;
     let value = match kind {
-        Kind::OptionalInteger { .. } | Kind::OptionalNumber { .. } | Kind::Text { optional: true, .. } | Kind::Nested { .. }
+        Kind::OptionalInteger { .. }
+        | Kind::OptionalNumber { .. }
+        | Kind::Text { optional: true, .. }
+        | Kind::NumberOrText { optional: true, .. }
+        | Kind::Nested { .. }
             if text == "none" =>
         {
             Some(Value::Null)
@@ -98,6 +103,7 @@ pub fn value_of(setting: &Setting, text: &str) -> Result<Value, String> {
         Kind::Switch => text.parse::<bool>().ok().map(Value::from),
         Kind::Nested { .. } => Some(value_in(Path::new(text), setting.name)?),
         Kind::Number { .. } | Kind::OptionalNumber { .. } => text.parse::<f64>().ok().map(Value::from),
+        Kind::NumberOrText { .. } => Some(text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from)),
     };
     value.filter(|v| kind.admits(v)).ok_or_else(|| format!("{MUST_BE}{}", allowed(setting)))
 }
@@ -295,6 +301,7 @@ mod tests {
             Kind::Word(words) => words[0].into(),
             Kind::Switch => true.into(),
             Kind::Text { optional: false, .. } => "a".into(),
+            Kind::NumberOrText { optional: false, .. } => 1.0.into(),
             _ => Value::Null,
         };
         let table = [Setting { name: "n_some_thing", kind, default, help: "h", readers: &[] }];
@@ -326,6 +333,11 @@ mod tests {
         assert_eq!(read(text(true), "none"), Some(Value::Null));
         assert_eq!(read(text(false), "none"), Some("none".into()));
         assert_eq!(read(text(true), "b"), None);
+        let either = |optional| Kind::NumberOrText { form: "a number or a", admits: |v| v.is_number() || v == "a", optional };
+        assert_eq!(read(either(false), "0.5"), Some(0.5.into()));
+        assert_eq!(read(either(false), "a"), Some("a".into()));
+        assert_eq!(read(either(true), "none"), Some(Value::Null));
+        assert_eq!(read(either(false), "none"), None);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub fn family_info<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, Py
             Kind::Switch => "switch",
             Kind::Text { optional: false, .. } => "text",
             Kind::Text { optional: true, .. } => "optional text",
+            Kind::NumberOrText { optional: false, .. } => "number or text",
+            Kind::NumberOrText { optional: true, .. } => "optional number or text",
             Kind::Nested { .. } => "nested",
         };
         let entry = PyDict::new(py);

@@ -64,6 +64,12 @@ fn allowed(rng: &mut Philox, setting: &Setting) -> Value {
             let fitting: Vec<&str> = TEXTS.iter().copied().filter(|t| admits(t)).collect();
             json!(pick(rng, &fitting))
         }
+        Kind::NumberOrText { optional: true, .. } if chance(rng, 0.3) => Value::Null,
+        Kind::NumberOrText { admits, .. } => {
+            let mut fitting: Vec<Value> = TEXTS.iter().map(|t| json!(t)).filter(admits).collect();
+            fitting.extend([number(rng, 0.0, f64::MAX), json!(1.0)]);
+            fitting[rng.random_range(0..fitting.len())].clone()
+        }
         Kind::Nested { admits, .. } => {
             let some = [json!([2, 1]), json!(["expert", ["expert", "expert"]]), json!([{ "subclasses": [2, 1] }, 1]), Value::Null];
             let fitting: Vec<Value> = some.into_iter().filter(|v| v.is_null() || admits(v)).collect();

@@ -51,6 +51,15 @@ pub enum Kind {
         /// Whether there may be none.
         optional: bool,
     },
+    /// A number, or a text of a certain form.
+    NumberOrText {
+        /// What is allowed, in words that end a sentence.
+        form: &'static str,
+        /// Whether a value is.
+        admits: fn(&Value) -> bool,
+        /// Whether there may be none.
+        optional: bool,
+    },
     /// A value with parts (lists, tables), or nothing. On the command line it is read from a TOML file, from the key of the setting's name.
     Nested {
         /// What is allowed, in words that end a sentence.
@@ -122,6 +131,16 @@ impl Kind {
         Self::Text { form, admits, optional: true }
     }
 
+    /// A number, or a text of a certain form.
+    pub fn number_or_text(form: &'static str, admits: fn(&Value) -> bool) -> Self {
+        Self::NumberOrText { form, admits, optional: false }
+    }
+
+    /// A number, a text of a certain form, or nothing.
+    pub fn number_or_text_or_nothing(form: &'static str, admits: fn(&Value) -> bool) -> Self {
+        Self::NumberOrText { form, admits, optional: true }
+    }
+
     /// A value with parts, or nothing.
     pub fn nested(form: &'static str, admits: fn(&Value) -> bool) -> Self {
         Self::Nested { form, admits }
@@ -146,8 +165,10 @@ impl Kind {
             Kind::OptionalNumber { above, most } => format!("{} or nothing", range(above, most)),
             Kind::Word(words) => format!("one of {}", words.join(", ")),
             Kind::Switch => "true or false".to_string(),
-            Kind::Text { form, optional: false, .. } => form.to_string(),
-            Kind::Text { form, optional: true, .. } | Kind::Nested { form, .. } => format!("{form}, or nothing"),
+            Kind::Text { form, optional: false, .. } | Kind::NumberOrText { form, optional: false, .. } => form.to_string(),
+            Kind::Text { form, optional: true, .. } | Kind::NumberOrText { form, optional: true, .. } | Kind::Nested { form, .. } => {
+                format!("{form}, or nothing")
+            }
         }
     }
 
@@ -162,6 +183,7 @@ impl Kind {
             Kind::Word(words) => value.as_str().is_some_and(|v| words.contains(&v)),
             Kind::Switch => value.is_boolean(),
             Kind::Text { admits, optional, .. } => value.as_str().map_or(optional && value.is_null(), admits),
+            Kind::NumberOrText { admits, optional, .. } => optional && value.is_null() || admits(value),
             Kind::Nested { admits, .. } => value.is_null() || admits(value),
         }
     }
