@@ -140,7 +140,7 @@ pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &
     let (rows, columns) = TINY;
     let mut generator = simulate::generator(settings, rows, columns)?;
     let program = settings.program(rows, vec![]);
-    if let (Some(margin), Some(separation)) = (settings.charge(), &program.margin) {
+    if let (Some(margin), Some(separation)) = (settings.charge(rows), &program.margin) {
         let margin = Margin { separation: margin.separation.min(SEPARATION), ..margin };
         let mut rng = Stream::new(seed, 0, Purpose::Check).rng();
         let features: Vec<f64> = (0..rows * columns).map(|_| StandardNormal.sample(&mut rng)).collect();

@@ -46,6 +46,19 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
+    /// Whether some row has more than one sibling, at all levels together.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let mut children = vec![0; self.parent.len()];
+        self.parent.iter().skip(1).for_each(|&p| children[p as usize] += 1);
+        // parents come first
+        let mut siblings = vec![0; self.parent.len()];
+        for z in 1..self.parent.len() {
+            let above = self.parent[z] as usize;
+            siblings[z] = siblings[above] + children[above] - 1;
+        }
+        siblings.into_iter().any(|n| n > 1)
+    }
+
     /// The draw that a state is.
     pub(crate) fn of(state: &State, figures: Figures) -> Self {
         let order: Vec<u32> = state.arena.by_first_row(&state.leaf).concat();

@@ -9,7 +9,7 @@ use super::arena::{Arena, ROOT};
 use super::components::Kernel;
 use super::draw::{beta, dirichlet};
 use super::margin::{Calibration, Margin};
-use super::sampler::{PRIOR, Rules};
+use super::sampler::Rules;
 use super::state::{Concentrations, Grid, REST, State, column};
 use crate::Result;
 use crate::check::Generative;
@@ -103,7 +103,7 @@ impl Generator {
         if !self.rules.learn {
             return Ok(self.concentrations.clone());
         }
-        let prior = Gamma::new(PRIOR.0, PRIOR.1)?;
+        let prior = Gamma::new(self.rules.prior.0, self.rules.prior.1)?;
         let depth = self.concentrations.alpha.len();
         let mut levels = |one: bool| {
             let first = prior.sample(rng);

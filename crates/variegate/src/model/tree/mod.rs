@@ -12,6 +12,7 @@ pub(crate) mod draws;
 pub(crate) mod export;
 mod generate;
 pub(crate) mod margin;
+mod numbers;
 pub(crate) mod point;
 mod posterior;
 pub(crate) mod predict;
@@ -22,8 +23,11 @@ mod settings;
 mod simulate;
 mod state;
 
+pub use numbers::{Numbers, Pull};
 pub use posterior::TreePosterior;
-pub use settings::{ComponentKind, PathMoveKind, PenaltyKind, SamplerKind, ScoreUpdateKind, Settings, TargetKind, ThetaKind};
+pub use settings::{
+    ComponentKind, OwnMarginKind, PathMoveKind, PenaltyKind, SamplerKind, ScoreUpdateKind, Settings, StartKind, TargetKind, ThetaKind,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

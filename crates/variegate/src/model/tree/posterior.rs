@@ -94,9 +94,15 @@ impl TreePosterior {
         let kept = KeptDraws::of(chains)?;
         let chain = saved_global::<TreeSampler>(&kept.chains()[0].checkpoint)?;
         let calibrated = settings.target == TargetKind::Calibrated;
-        let separated = settings.charge().zip(chain.features).map(|(margin, features)| Separated { margin, calibrated, features });
-        let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said: chain.said };
-        Self::of(bound, chains)
+        let rows = chain.state.leaf.len();
+        let separated = settings.charge(rows).zip(chain.features).map(|(margin, features)| Separated { margin, calibrated, features });
+        let mut said = chain.said;
+        said.extend(settings.shallow(rows));
+        let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said };
+        let mut all = Self::of(bound, chains)?;
+        let crowded = all.bound.separated.is_some() && all.draws.iter().any(Draw::is_crowded);
+        all.bound.said.extend(settings.approximate(crowded).map(String::from));
+        Ok(all)
     }
 
     /// From the chains of a fit.

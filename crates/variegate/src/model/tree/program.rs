@@ -109,6 +109,8 @@ pub(crate) struct Charging {
     /// Features of all rows, one after the other.
     features: Vec<f64>,
     width: usize,
+    /// Whether all of them are 0.
+    idle: bool,
     /// The step of C, and the tables that belong to it.
     tables: Option<(u64, Option<Calibration>)>,
 }
@@ -123,6 +125,11 @@ impl Charging {
                     (features.of(x), features.width())
                 }
             };
+            self.idle = self.features.iter().all(|v| *v == 0.0);
+        }
+        if self.idle {
+            *how = None; // nothing tells siblings apart: there is no margin, also for new rows
+            return Ok(());
         }
         if self.tables.as_ref().is_none_or(|tables| tables.0 != step) {
             let margin = separation.at(step);
@@ -205,7 +212,7 @@ impl TreeSampler {
             Some((_, Some(calibration))) => calibration.ln_r(n, siblings),
             _ => 0.0,
         };
-        let charges = self.margin.as_ref().map(|separation| Charges {
+        let charges = self.margin.as_ref().filter(|_| !charging.idle).map(|separation| Charges {
             margin: separation.at(step),
             update: separation.update,
             features: &charging.features,
@@ -246,6 +253,9 @@ impl Program for TreeSampler {
             sampler.start(&mut rng)?;
             sampler.draw_theta(&mut rng)
         })?;
+        if chain.charging.idle {
+            chain.said.push("no column varies, so the margin has nothing to tell siblings by: `separation` is left out".into());
+        }
         Ok(chain)
     }
 

@@ -28,7 +28,7 @@ fn two_clouds_are_two_nodes() {
     let x: Vec<f64> = (0..24).flat_map(|n| [f64::from(n % 2) * 20.0 + f64::from(n % 5) * 0.1, f64::from(n % 3) * 0.1]).collect();
     let data = Dataset::new(Matrix::dense(24, 2, x));
     for separation in [0.0, 0.2] {
-        let settings = quick(Settings::default().depth(2).alpha(1.0).separation(separation));
+        let settings = quick(Settings::default().depth(2).alpha(1.0.into()).separation(separation.into()));
         let posterior = fitted(settings, &data, 1).unwrap();
         let labels = labels(posterior.as_ref());
         let leaves = |n: usize| (labels[2 * n], labels[2 * n + 1]);
@@ -72,7 +72,160 @@ fn settings_that_cannot_be_are_refused() {
     assert!(said(json!({ "separation": 0.1, "sampler": "slice" })).contains("anchored"));
     assert!(said(json!({ "separation": 0.1, "penalty": "sum" })).contains("stated"));
     assert!(said(json!({ "n_components": 3, "split_merge": 2 })).contains("n_components"));
+    assert!(said(json!({ "alpha": "0.3,0.2" })).contains("one number for all levels, or 3"));
+    assert!(said(json!({ "gamma": "0.3,0,1" })).contains("above 0"));
+    assert!(said(json!({ "separation": "much" })).contains("auto"));
+    assert!(said(json!({ "own_margin": "marginal" })).contains("`separation` is 0"));
+    assert!(said(json!({ "separation": 0.1, "own_margin": "marginal" })).contains("unless `sampler` is paper"));
+    assert!(said(json!({ "separation": 0.1, "sampler": "paper" })).contains("no calibration"));
+    assert!(said(json!({ "sampler": "paper", "learn_concentrations": true })).contains("`sampler` is paper"));
+    assert!(said(json!({ "concentration_shape": 2.0 })).contains("`learn_concentrations`"));
+    assert!(said(json!({ "variance": 2.0 })).contains("gaussian-known"));
+    assert!(said(json!({ "likelihood": "poisson", "prior_strength": 2.0 })).contains("`prior_strength`"));
     assert!(Tree.configure(json!({ "separation": 0.1, "penalty": "sum", "target": "stated" }).as_object().unwrap()).is_ok());
+    for good in [
+        json!({ "alpha": "0.3,0.2,0.1", "gamma": [1, 2, 3], "learn_concentrations": true, "concentration_rate": 0.5 }),
+        json!({ "separation": "auto", "sampler": "paper", "target": "stated", "own_margin": "marginal" }),
+    ] {
+        assert!(Tree.configure(good.as_object().unwrap()).is_ok(), "{good}");
+    }
+}
+
+#[test]
+fn settings_reach_the_sampler() {
+    let apart = Settings::default().alpha(Numbers(vec![0.3, 0.2, 0.1])).gamma(2.0.into());
+    let (rules, c) = (apart.rules(50), apart.concentrations());
+    assert_eq!((rules.one_alpha, rules.one_gamma), (false, true));
+    assert_eq!((c.alpha, c.gamma), (vec![0.3, 0.2, 0.1], vec![2.0; 3]));
+    let auto = Settings::default().separation(Pull::Auto);
+    assert_eq!([10, 100].map(|rows| auto.charge(rows).unwrap().separation), [0.3, 0.1]);
+    assert_eq!(auto.target(TargetKind::Stated).charge(10).unwrap().separation, 0.01);
+    assert!(Settings::default().charge(10).is_none());
+}
+
+/// Every setting of a prior makes another kernel, and the defaults of the specification the same one.
+#[test]
+fn priors_reach_the_components() {
+    use crate::model::tree::program::Components;
+    use ComponentKind::*;
+    let x = [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0];
+    let kernel = |likelihood: ComponentKind, given: Value| {
+        let mut all = given.as_object().unwrap().clone();
+        all.insert("likelihood".into(), json!(likelihood.word()));
+        let settings = resolve::<Settings>(NAME, &all).unwrap();
+        settings.clone().validate().unwrap();
+        let names = vec!["a".to_string(), "b".to_string()];
+        let Components::Unbound { family, prior, names } = settings.program(4, names).components else { unreachable!() };
+        components::Kernel::bind(family, &prior, &components::Columns::of(family, &x, &names).unwrap()).unwrap().0
+    };
+    for (likelihood, name, same, other) in [
+        (GaussianDiag, "prior_mean", json!(0.5), json!("0.5,0.25")),
+        (GaussianDiag, "mean_strength", json!(0.1), json!(0.2)),
+        (GaussianDiag, "precision_shape", json!(2.0), json!(3.0)),
+        (GaussianDiag, "precision_rate", json!(0.0625), json!([0.0625, 0.1])),
+        (GaussianFull, "freedom", json!(5.0), json!(6.0)),
+        (GaussianFull, "scatter", json!(0.125), json!(0.2)),
+        (GaussianKnown, "variance", json!(1.0), json!("1,2")),
+        (GaussianKnown, "mean_variance", json!(1.0), json!(4.0)),
+        (GaussianTied, "variance_shape", json!(2.0), json!(3.0)),
+        (GaussianTied, "variance_rate", json!(0.0625), json!(0.1)),
+        (Bernoulli, "base", json!(0.5), json!("0.5,0.6")),
+        (Multinomial, "base", json!([0.5, 0.5]), json!([0.4, 0.6])),
+        (Categorical, "base", json!([0.5, 0.5, 0.5, 0.5]), json!([0.5, 0.5, 0.6, 0.4])),
+        (Poisson, "rate_shape", json!(1.0), json!(2.0)),
+        (Poisson, "rate_rate", json!(2.0), json!("2,3")),
+    ] {
+        let mut given = Map::new();
+        let default = kernel(likelihood, json!({}));
+        given.insert(name.into(), same);
+        assert_eq!(kernel(likelihood, Value::Object(given.clone())), default, "{name}");
+        given.insert(name.into(), other);
+        assert_ne!(kernel(likelihood, Value::Object(given)), default, "{name}");
+    }
+    assert!(kernel(Bernoulli, json!({})).learns_strength() && !kernel(Bernoulli, json!({ "prior_strength": 2.0 })).learns_strength());
+}
+
+/// Priors that no data fit are refused or sampled under, in words either way.
+#[test]
+fn extreme_priors_are_survived() {
+    let counts = Dataset::new(Matrix::dense(6, 2, vec![0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0]));
+    for (likelihood, name) in [
+        ("gaussian-diag", "mean_strength"),
+        ("gaussian-diag", "precision_shape"),
+        ("gaussian-diag", "precision_rate"),
+        ("gaussian-diag", "prior_mean"),
+        ("gaussian-full", "freedom"),
+        ("gaussian-full", "scatter"),
+        ("gaussian-full", "prior_mean"),
+        ("gaussian-known", "variance"),
+        ("gaussian-known", "mean_variance"),
+        ("gaussian-tied", "variance_shape"),
+        ("gaussian-tied", "variance_rate"),
+        ("gaussian-tied", "mean_variance"),
+        ("bernoulli", "base"),
+        ("bernoulli", "prior_strength"),
+        ("categorical", "prior_strength"),
+        ("multinomial", "prior_strength"),
+        ("poisson", "rate_shape"),
+        ("poisson", "rate_rate"),
+    ] {
+        for value in [1e-300, 1e-12, 1e12, 1e300] {
+            let mut given = json!({ "likelihood": likelihood, "depth": 2, "n_chains": 1, "n_warmup": 3, "n_draws": 3, "thin": 1 });
+            given[name] = json!(value);
+            let settings = resolve::<Settings>(NAME, given.as_object().unwrap()).unwrap();
+            match fitted(settings, &counts, 1) {
+                Ok(posterior) => assert!(!posterior.summary().facts.is_empty()),
+                Err(error) => assert!(error.to_string().len() > 10, "{error}"),
+            }
+        }
+    }
+}
+
+/// What a user should know of a fit is in its summary.
+#[test]
+fn summaries_warn() {
+    let rows = |f: &dyn Fn(usize) -> f64| Dataset::new(Matrix::dense(12, 1, (0..12).map(f).collect::<Vec<_>>()));
+    let (spread, constant) = (rows(&|n| 10.0 * (n % 3) as f64 + 0.1 * n as f64), rows(&|_| 2.0));
+    let base = || quick(Settings::default().depth(2).likelihood(ComponentKind::GaussianKnown)).n_warmup(20).n_draws(10);
+    let stated = || base().separation(0.1.into()).target(TargetKind::Stated).alpha(2.0.into());
+    let warnings = |settings: Settings, data| fitted(settings, data, 1).unwrap().summary().warnings.join("; ");
+    assert!(!warnings(base(), &spread).contains("paper"));
+    assert!(warnings(base().sampler(SamplerKind::Paper), &spread).contains("the sampler `paper` is approximate"));
+    for own in [OwnMarginKind::Scales, OwnMarginKind::Marginal] {
+        assert!(warnings(stated().sampler(SamplerKind::Paper).own_margin(own), &spread).contains("the sampler `paper` is approximate"));
+    }
+    let frozen = stated().score_update(ScoreUpdateKind::Paper);
+    assert!(warnings(frozen.clone(), &spread).contains("more than one sibling"));
+    assert!(!warnings(frozen.penalty(PenaltyKind::Sum), &spread).contains("sibling"));
+    assert!(warnings(base().alpha(0.01.into()), &spread).contains("hardly any node has siblings"));
+    // without features there is no margin, whatever the target would charge
+    let idle = fitted(stated().separation(5.0.into()), &constant, 1).unwrap();
+    assert!(idle.summary().warnings.join("; ").contains("nothing to tell siblings by"));
+    let arrays = idle.arrays();
+    let of = |name: &str| arrays.iter().find(|a| a.name == name).unwrap().values.clone();
+    assert_eq!(of("log_joint_draws"), of("log_likelihood_draws"));
+    assert!(of("one_path_fraction")[0] < 1.0);
+}
+
+/// Fits from every start, under every sampler.
+#[test]
+fn every_start_fits() {
+    let x: Vec<f64> = (0..24).flat_map(|n| [f64::from(n % 2) * 20.0 + f64::from(n % 5) * 0.1, f64::from(n % 3)]).collect();
+    let data = Dataset::new(Matrix::dense(24, 2, x));
+    use ComponentKind::{Categorical, GaussianDiag, GaussianFull};
+    for (start, sampler, kind, separation) in [
+        (StartKind::Ward, SamplerKind::Sequential, GaussianFull, 0.2),
+        (StartKind::Ward, SamplerKind::Slice, GaussianDiag, 0.0),
+        (StartKind::Prior, SamplerKind::Anchored, GaussianDiag, 0.2),
+        (StartKind::Single, SamplerKind::Paper, GaussianDiag, 0.0),
+        (StartKind::Single, SamplerKind::Anchored, GaussianDiag, 0.2),
+    ] {
+        let settings = quick(Settings::default().depth(2).alpha(1.0.into()).start(start).sampler(sampler).likelihood(kind));
+        let posterior = fitted(settings.separation(separation.into()), &data, 1).unwrap();
+        assert!(posterior.summary().facts.len() > 3, "{start:?}");
+    }
+    let codes = Dataset::new(Matrix::dense(12, 2, (0..24).map(|n| f64::from(n % 3)).collect::<Vec<_>>()));
+    fitted(quick(Settings::default().likelihood(Categorical).start(StartKind::Ward)), &codes, 1).unwrap();
 }
 
 /// What rows cannot be is said with row and column.

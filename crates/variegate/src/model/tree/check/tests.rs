@@ -5,7 +5,7 @@ use super::super::draws::Draw;
 use super::super::generate::Given;
 use super::super::margin::{Calibration, Margin, Penalty};
 use super::super::sampler::tests::{bind, known};
-use super::super::sampler::{PathMove, Rules, Theta};
+use super::super::sampler::{OwnMargin, PathMove, Rules, Theta};
 use super::super::state::Concentrations;
 use super::*;
 use crate::check::{CheckReport, InvarianceSettings, JointSettings, joint_distribution, sweep_invariance};
@@ -54,6 +54,14 @@ fn long_variants_keep_the_joint_distribution() {
         let report = joint(generator, Choose::InTurn, 150, 10 + i as u64);
         assert!(report.passed, "{what}: {report}");
     }
+}
+
+/// The paper's sweep keeps another distribution, and that is found out.
+#[test]
+fn the_sweep_of_the_paper_fails() {
+    let rules = Rules { paper: Some(OwnMargin::Scales), theta: Theta::Explicit, ..Rules::default() };
+    let report = joint(Generator { rules, ..six_rows() }, Choose::InTurn, 60, 90);
+    assert!(!report.passed, "{report}");
 }
 
 /// Rows that choose all at once.

@@ -66,9 +66,9 @@ fn all_positive(name: &str, values: &[f64]) -> Result<()> {
 /// Prior means; 0 for a column without observed cells.
 fn means(prior: &Prior, columns: &Columns) -> Result<Vec<f64>> {
     let own = |d: usize| if columns.mean[d].is_nan() { 0.0 } else { columns.mean[d] };
-    let means = per_column("mean", prior.mean.as_ref(), columns.mean.len(), own)?;
+    let means = per_column("prior_mean", prior.mean.as_ref(), columns.mean.len(), own)?;
     match means.iter().find(|m| !m.is_finite()) {
-        Some(bad) => Err(Error::setting("mean", bad, "finite")),
+        Some(bad) => Err(Error::setting("prior_mean", bad, "finite")),
         None => Ok(means),
     }
 }
@@ -147,7 +147,7 @@ fn tied(prior: &Prior, columns: &Columns, said: &mut Vec<String>) -> Result<Fixe
     let (used, mut between, basis) = match &prior.mean_covariance {
         Some(given) => {
             let used: Vec<usize> = (0..dim).collect();
-            match given.diagonal("mean_covariance", dim)? {
+            match given.diagonal("mean_variance", dim)? {
                 Some(diagonal) => (used, diagonal, None),
                 None => {
                     let (basis, values) = Basis::turn(&given.whole(dim), dim)?;
@@ -183,26 +183,26 @@ fn known(prior: &Prior, columns: &Columns, said: &mut Vec<String>) -> Result<Fix
     };
     let within = prior.covariance.clone().unwrap_or(Matrix::Multiple(1.0));
     let between = prior.mean_covariance.clone().unwrap_or(Matrix::Multiple(1.0));
-    let diagonals = (within.diagonal("covariance", dim)?, between.diagonal("mean_covariance", dim)?);
+    let diagonals = (within.diagonal("variance", dim)?, between.diagonal("mean_variance", dim)?);
     let whole = within.whole(dim);
     let spread: f64 = columns.variance.iter().filter(|v| !v.is_nan()).sum();
     let ratio = spread / (0..dim).map(|d| whole[d * dim + d]).sum::<f64>();
     if !(0.01..=1e4).contains(&ratio) && columns.rows > 1 {
         said.push(format!(
-            "the columns' variances sum to {ratio:.2e} times those of `covariance`: scale the columns, or set `covariance` and `mean_covariance`"
+            "the columns' variances sum to {ratio:.2e} times `variance`: scale the columns, or set `variance` and `mean_variance`"
         ));
     }
     if let (Some(within), Some(between)) = diagonals {
         return Ok(Fixed { centre, within, between, basis: None, shared: None });
     }
     let factor =
-        Cholesky::new(dim, &whole).map_err(|_| Error::setting("covariance", "not positive definite", "a positive definite matrix"))?;
+        Cholesky::new(dim, &whole).map_err(|_| Error::setting("variance", "not positive definite", "a positive definite matrix"))?;
     let (basis, between) = Basis::whiten(&factor, &between.whole(dim), dim)?;
     Ok(Fixed { centre, within: vec![1.0; dim], between, basis: Some(basis), shared: None })
 }
 
 fn strength(prior: &Prior) -> Result<f64> {
-    positive("strength", prior.strength.unwrap_or(FIRST_STRENGTH))
+    positive("prior_strength", prior.strength.unwrap_or(FIRST_STRENGTH))
 }
 
 fn codes(family: Family, prior: &Prior, columns: &Columns) -> Result<Codes> {

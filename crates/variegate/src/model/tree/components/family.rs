@@ -163,18 +163,18 @@ impl Prior {
         use Family::{Bernoulli, Categorical, GaussianDiag, GaussianFull, GaussianKnown, GaussianTied, Multinomial, Poisson};
         let gaussian: &[Family] = &[GaussianDiag, GaussianFull, GaussianTied, GaussianKnown];
         let given: [(&str, bool, &[Family]); 15] = [
-            ("mean", self.mean.is_some(), gaussian),
+            ("prior_mean", self.mean.is_some(), gaussian),
             ("mean_strength", self.mean_strength.is_some(), &[GaussianDiag, GaussianFull]),
             ("precision_shape", self.precision_shape.is_some(), &[GaussianDiag]),
             ("precision_rate", self.precision_rate.is_some(), &[GaussianDiag]),
             ("freedom", self.freedom.is_some(), &[GaussianFull]),
             ("scatter", self.scatter.is_some(), &[GaussianFull]),
-            ("covariance", self.covariance.is_some(), &[GaussianKnown]),
-            ("mean_covariance", self.mean_covariance.is_some(), &[GaussianKnown, GaussianTied]),
+            ("variance", self.covariance.is_some(), &[GaussianKnown]),
+            ("mean_variance", self.mean_covariance.is_some(), &[GaussianKnown, GaussianTied]),
             ("variance_shape", self.variance_shape.is_some(), &[GaussianTied]),
             ("variance_rate", self.variance_rate.is_some(), &[GaussianTied]),
             ("base", self.base.is_some(), &[Bernoulli, Categorical, Multinomial]),
-            ("strength", self.strength.is_some(), &[Bernoulli, Categorical, Multinomial]),
+            ("prior_strength", self.strength.is_some(), &[Bernoulli, Categorical, Multinomial]),
             ("categories", self.categories.is_some(), &[Categorical]),
             ("rate_shape", self.rate_shape.is_some(), &[Poisson]),
             ("rate_rate", self.rate_rate.is_some(), &[Poisson]),

@@ -42,7 +42,7 @@ impl Basis {
         let (vectors, values) =
             linalg::eigen(between, dim).ok_or_else(|| broken("the eigenvectors of the spread of means", "give a diagonal one"))?;
         if !values.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Err(Error::setting("mean_covariance", "not positive definite", "a positive definite matrix"));
+            return Err(Error::setting("mean_variance", "not positive definite", "a positive definite matrix"));
         }
         let there = transposed(&vectors, dim);
         Ok((Self { there, back: vectors, ln_det: 0.0 }, values))

@@ -24,6 +24,7 @@ mod tests;
 
 pub(crate) use calibration::Calibration;
 pub(crate) use features::Features;
+pub(crate) use paper::draw_inverse_scale;
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};

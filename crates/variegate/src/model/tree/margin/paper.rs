@@ -26,7 +26,7 @@ struct Constraint {
 }
 
 /// 1/l given C rho.
-pub(super) fn draw_inverse_scale<R: Rng + ?Sized>(charged: f64, rng: &mut R) -> Result<f64> {
+pub(crate) fn draw_inverse_scale<R: Rng + ?Sized>(charged: f64, rng: &mut R) -> Result<f64> {
     let size = charged.abs();
     if size < 1e-10 {
         let z: f64 = StandardNormal.sample(rng);

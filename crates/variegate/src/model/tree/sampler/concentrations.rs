@@ -1,4 +1,4 @@
-//! Concentrations, learned under Gamma(1, 1) priors.
+//! Concentrations, learned under Gamma priors.
 //!
 //! For a likelihood `prod_g x^{m_g} G(x)/G(x + n_g)`: `w_g ~ Beta(x + 1, n_g)`, `u_g ~ Bernoulli(n_g/(n_g + x))`, then
 //! `x ~ Gamma(a + sum (m_g - u_g), b - sum ln w_g)`. Groups are: for `alpha` the inner nodes (rows, children), for `gamma` all nodes but
@@ -15,12 +15,8 @@ use crate::infer::slice::SliceSampler;
 use crate::run::{Philox, open01};
 use crate::{Error, Result};
 
-/// The prior of every concentration: shape and rate.
-pub(in super::super) const PRIOR: (f64, f64) = (1.0, 1.0);
-
-/// One step of a concentration given groups of (customers, tables); customers are at least 1.
-fn step(now: f64, groups: impl Iterator<Item = (u32, u32)>, rng: &mut Philox) -> Result<f64> {
-    let (mut shape, mut rate) = PRIOR;
+/// One step of a concentration under a prior of this shape and rate, given groups of (customers, tables); customers are at least 1.
+fn step((mut shape, mut rate): (f64, f64), now: f64, groups: impl Iterator<Item = (u32, u32)>, rng: &mut Philox) -> Result<f64> {
     for (n, m) in groups {
         let n = f64::from(n);
         let (a, b) = (Gamma::new(now + 1.0, 1.0)?.sample(rng), Gamma::new(n, 1.0)?.sample(rng));
@@ -37,7 +33,7 @@ fn step(now: f64, groups: impl Iterator<Item = (u32, u32)>, rng: &mut Philox) ->
 impl Sampler<'_> {
     /// All of them, after tables and before weights.
     pub(in super::super) fn draw_concentrations(&mut self, rng: &mut Philox) -> Result<()> {
-        let depth = self.state.arena.depth();
+        let (depth, prior) = (self.state.arena.depth(), self.rules.prior);
         // levels that share a number: all of them, or each by itself
         let levels = |one: bool| {
             let together = if one { depth } else { 1 };
@@ -47,7 +43,7 @@ impl Sampler<'_> {
         for range in levels(self.rules.one_alpha) {
             let arena = &self.state.arena;
             let groups = range.clone().flat_map(|l| arena.at_level(l - 1)).map(|&z| (arena.rows(z), arena.n_children(z)));
-            let alpha = step(self.state.concentrations.alpha[range.start - 1], groups, rng)?;
+            let alpha = step(prior, self.state.concentrations.alpha[range.start - 1], groups, rng)?;
             self.state.concentrations.alpha[range.start - 1..range.end - 1].fill(alpha);
         }
         for range in levels(self.rules.one_gamma) {
@@ -55,24 +51,23 @@ impl Sampler<'_> {
             let (customers, tables) = (&self.work.customers, &self.work.tables);
             let nodes = range.clone().flat_map(|l| self.state.arena.at_level(l));
             let groups = nodes.map(|&z| (sum(customers.row(z)), sum(tables.row(z))));
-            let gamma = step(self.state.concentrations.gamma[range.start - 1], groups, rng)?;
+            let gamma = step(prior, self.state.concentrations.gamma[range.start - 1], groups, rng)?;
             self.state.concentrations.gamma[range.start - 1..range.end - 1].fill(gamma);
         }
         let tables = &self.work.customers.row(ROOT)[1..=self.state.size.len()];
         let all: u32 = tables.iter().sum();
         let now = self.state.concentrations.gamma0;
         self.state.concentrations.gamma0 = if self.state.finite {
-            step_finite(now, tables, rng)?
+            step_finite(prior, now, tables, rng)?
         } else {
-            step(now, std::iter::once((all, self.state.occupied_atoms() as u32)), rng)?
+            step(prior, now, std::iter::once((all, self.state.occupied_atoms() as u32)), rng)?
         };
         Ok(())
     }
 }
 
 /// The slice step of a finite mixture.
-fn step_finite(now: f64, tables: &[u32], rng: &mut Philox) -> Result<f64> {
-    let (shape, rate) = PRIOR;
+fn step_finite((shape, rate): (f64, f64), now: f64, tables: &[u32], rng: &mut Philox) -> Result<f64> {
     let all: u32 = tables.iter().sum();
     let ln_density = |l: f64| {
         let x = l.exp();
@@ -102,7 +97,7 @@ mod tests {
             .map(|_| {
                 let mut sums = [0.0; 2];
                 for _ in 0..500 {
-                    x = step(x, groups.into_iter(), &mut rng).unwrap();
+                    x = step((1.0, 1.0), x, groups.into_iter(), &mut rng).unwrap();
                     sums[0] += x / 500.0;
                     sums[1] += x * x / 500.0;
                 }
@@ -134,7 +129,7 @@ mod tests {
             .map(|_| {
                 (0..200)
                     .map(|_| {
-                        x = step_finite(x, &tables, &mut rng).unwrap();
+                        x = step_finite((1.0, 1.0), x, &tables, &mut rng).unwrap();
                         x / 200.0
                     })
                     .sum()

@@ -6,6 +6,7 @@
 //! tables are drawn with the weights of their level and below integrated out, and weights are redrawn last.
 
 mod concentrations;
+mod paper;
 mod parallel;
 mod reg;
 mod regraft;
@@ -16,9 +17,10 @@ mod weights;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use concentrations::PRIOR;
+pub(super) use paper::OwnMargin;
 pub(super) use parallel::Move;
 pub(super) use reg::Charges;
+pub(super) use start::Start;
 
 use super::components::{Kernel, Prepared};
 use super::state::{Grid, State, column};
@@ -52,12 +54,18 @@ pub(crate) struct Rules {
     pub(crate) regraft: bool,
     /// Tries of splits and merges a sweep.
     pub(crate) split_merges: usize,
-    /// Whether concentrations are learned, under Gamma(1, 1).
+    /// Whether concentrations are learned.
     pub(crate) learn: bool,
+    /// Shape and rate of their Gamma prior.
+    pub(crate) prior: (f64, f64),
     /// One `alpha` for all levels.
     pub(crate) one_alpha: bool,
     /// One `gamma` for all levels.
     pub(crate) one_gamma: bool,
+    /// Where a chain begins.
+    pub(crate) start: Start,
+    /// The sweep of the paper in place of the exact one.
+    pub(crate) paper: Option<OwnMargin>,
 }
 
 impl Default for Rules {
@@ -68,8 +76,11 @@ impl Default for Rules {
             regraft: true,
             split_merges: 1,
             learn: false,
+            prior: (1.0, 1.0),
             one_alpha: true,
             one_gamma: true,
+            start: Start::Sequential,
+            paper: None,
         }
     }
 }
@@ -200,6 +211,9 @@ impl<'a> Sampler<'a> {
 
     /// One sweep.
     pub(super) fn sweep(&mut self, rng: &mut Philox) -> Result<()> {
+        if let Some(own) = self.rules.paper {
+            return self.sweep_of_paper(own, rng);
+        }
         self.refresh();
         self.charge_all();
         self.sweep_rows(rng)?;
@@ -222,12 +236,17 @@ impl<'a> Sampler<'a> {
 
     /// (a) All rows in random order.
     pub(super) fn sweep_rows(&mut self, rng: &mut Philox) -> Result<()> {
+        self.order(rng).into_iter().try_for_each(|n| self.row_step(n as usize, rng))
+    }
+
+    /// All rows, in random order.
+    fn order(&self, rng: &mut Philox) -> Vec<u32> {
         use rand::RngExt;
         let mut order: Vec<u32> = (0..self.rows() as u32).collect();
         for i in (1..order.len()).rev() {
             order.swap(i, rng.random_range(0..=i));
         }
-        order.into_iter().try_for_each(|n| self.row_step(n as usize, rng))
+        order
     }
 
     /// (b), first part: tables bottom-up, and subtrees moved.

@@ -106,7 +106,7 @@ impl Sampler<'_> {
     }
 
     #[inline]
-    fn score_of(&self, node: u32, n: usize, charges: &Charges<'_>) -> f64 {
+    pub(super) fn score_of(&self, node: u32, n: usize, charges: &Charges<'_>) -> f64 {
         match self.work.charged.scores.get(node as usize * self.rows() + n) {
             Some(score) => *score,
             None => dot(&self.state.eta[node as usize * charges.width..][..charges.width], charges.features(n)),

@@ -62,6 +62,16 @@ impl Sampler<'_> {
         self.put_in(n, at, leaf, rng)
     }
 
+    /// The same whatever its cells are: from the prior.
+    pub(super) fn insert_unseen(&mut self, n: usize, rng: &mut Philox) -> Result<()> {
+        self.work.density.clear();
+        self.work.density.resize(self.state.weights.width(), 1.0);
+        let at = self.choose_by_prior(rng);
+        let leaf = self.state.arena.branch(at);
+        self.draw_branch_scores(at, leaf, rng);
+        self.put_in(n, at, leaf, rng)
+    }
+
     /// 1: the row leaves its atom and its path. An atom without rows goes into the rest at every node: it is no more known than
     /// any new one.
     pub(super) fn take_out(&mut self, n: usize) -> Lifted {
@@ -159,7 +169,7 @@ impl Sampler<'_> {
     }
 
     /// The same by the nested Chinese restaurant alone.
-    fn choose_by_prior(&mut self, rng: &mut Philox) -> u32 {
+    pub(super) fn choose_by_prior(&self, rng: &mut Philox) -> u32 {
         let arena = &self.state.arena;
         let mut at = ROOT;
         while arena.level(at) < arena.depth() {
@@ -207,29 +217,36 @@ impl Sampler<'_> {
         (self.state.leaf[n], self.state.atom[n]) = (leaf, atom);
         self.count(n, atom, 1.0);
         if chosen == REST && self.rules.theta == Theta::Explicit {
-            let theta = self.kernel.draw(self.stats(atom), rng)?;
-            let start = atom as usize * theta.len();
-            if self.state.theta.len() < start + theta.len() {
-                self.state.theta.resize(start + theta.len(), 0.0);
-            }
-            self.state.theta[start..][..theta.len()].copy_from_slice(&theta);
+            self.draw_own_theta(atom, rng)?;
         }
         Ok(())
     }
 
-    /// 7: a new atom that the row of this path chose takes its part of the rest of every node.
-    fn split_rest(&mut self, path: &[u32], rng: &mut Philox) -> u32 {
+    /// Parameters of a new atom, given its row.
+    pub(super) fn draw_own_theta(&mut self, atom: u32, rng: &mut Philox) -> Result<()> {
+        let theta = self.kernel.draw(self.stats(atom), rng)?;
+        let start = atom as usize * theta.len();
+        if self.state.theta.len() < start + theta.len() {
+            self.state.theta.resize(start + theta.len(), 0.0);
+        }
+        self.state.theta[start..][..theta.len()].copy_from_slice(&theta);
+        Ok(())
+    }
+
+    /// 7: a new atom that the row of this path chose takes its part of the rest of every node. Without a path nobody is said to
+    /// have chosen it.
+    pub(super) fn split_rest(&mut self, path: &[u32], rng: &mut Philox) -> u32 {
         let atom = self.new_atom();
         let new = column(atom);
         let concentrations = &self.state.concentrations;
-        for level in 0..path.len() {
+        for level in 0..=self.state.arena.depth() {
             for &node in self.state.arena.at_level(level) {
                 let (part, left) = if level == 0 {
                     beta(1.0, concentrations.gamma0, rng)
                 } else {
                     let gamma = concentrations.gamma[level - 1];
                     let above = self.state.weights.row(self.state.arena.parent(node));
-                    let chose = if path[level] == node { 1.0 } else { 0.0 };
+                    let chose = if path.get(level) == Some(&node) { 1.0 } else { 0.0 };
                     beta(gamma * above[new] + chose, gamma * above[REST], rng)
                 };
                 let own = self.state.weights.row_mut(node);

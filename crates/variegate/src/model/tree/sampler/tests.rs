@@ -3,7 +3,9 @@
 mod enumeration;
 mod exact;
 mod margin;
+mod paper;
 mod parallel;
+mod start;
 
 use super::super::components::{Columns, Family, Kernel, Matrix, Prior};
 use super::super::state::{Concentrations, State};

@@ -57,22 +57,22 @@ fn priors_that_cannot_be_are_refused() {
     let flat = Matrix::Full(vec![1.0, 2.0, 2.0, 1.0]);
     let crooked = Matrix::Full(vec![1.0, 0.5, 0.2, 1.0]);
     for (family, prior, said) in [
-        (Family::GaussianKnown, of(&|p| p.covariance = Some(flat.clone())), "`covariance` is not positive definite"),
-        (Family::GaussianKnown, of(&|p| p.mean_covariance = Some(flat.clone())), "`mean_covariance` is not positive definite"),
-        (Family::GaussianTied, of(&|p| p.mean_covariance = Some(flat.clone())), "`mean_covariance` is not positive definite"),
+        (Family::GaussianKnown, of(&|p| p.covariance = Some(flat.clone())), "`variance` is not positive definite"),
+        (Family::GaussianKnown, of(&|p| p.mean_covariance = Some(flat.clone())), "`mean_variance` is not positive definite"),
+        (Family::GaussianTied, of(&|p| p.mean_covariance = Some(flat.clone())), "`mean_variance` is not positive definite"),
         (Family::GaussianFull, of(&|p| p.scatter = Some(flat.clone())), "`scatter` is not positive definite"),
         (Family::GaussianFull, of(&|p| p.scatter = Some(crooked.clone())), "not symmetric"),
         (Family::GaussianFull, of(&|p| p.scatter = Some(Matrix::Multiple(0.0))), "0 on its diagonal"),
         (Family::GaussianFull, of(&|p| p.freedom = Some(1.0)), "`freedom` is 1"),
         (Family::GaussianDiag, of(&|p| p.mean_strength = Some(0.0)), "`mean_strength` is 0"),
         (Family::GaussianDiag, of(&|p| p.precision_rate = Some(vec![1.0, -1.0])), "`precision_rate` is -1"),
-        (Family::GaussianDiag, of(&|p| p.mean = Some(vec![1.0, 2.0, 3.0])), "`mean` is 3 numbers"),
+        (Family::GaussianDiag, of(&|p| p.mean = Some(vec![1.0, 2.0, 3.0])), "`prior_mean` is 3 numbers"),
         (Family::GaussianDiag, of(&|p| p.strength = Some(1.0)), "does not read it"),
         (Family::Poisson, of(&|p| p.rate_rate = Some(vec![0.0])), "`rate_rate` is 0"),
         (Family::Multinomial, of(&|p| p.base = Some(vec![0.5, 0.4])), "summing to 0.9"),
         (Family::Categorical, of(&|p| p.categories = Some(vec![2, 6])), "`categories` is 2 for column `c1`"),
         (Family::Categorical, of(&|p| p.base = Some(vec![1.0])), "one for each code"),
-        (Family::Multinomial, of(&|p| p.strength = Some(-1.0)), "`strength` is -1"),
+        (Family::Multinomial, of(&|p| p.strength = Some(-1.0)), "`prior_strength` is -1"),
     ] {
         let e = refused(family, &prior, &x, 2);
         assert!(e.contains(said), "{e}");

@@ -114,12 +114,26 @@ fn compare(what: &str, sampler: Sampler<'_>, known: &[f64], sweeps: usize, seed:
 /// The same with steps of any kind.
 pub(super) fn compare_steps<'a>(
     what: &str,
-    mut sampler: Sampler<'a>,
+    sampler: Sampler<'a>,
     known: &[f64],
     sweeps: usize,
     seed: u64,
-    mut step: impl FnMut(&mut Sampler<'a>, &mut Philox),
+    step: impl FnMut(&mut Sampler<'a>, &mut Philox),
 ) {
+    for (i, (&known, (mean, error))) in known.iter().zip(estimate(sampler, sweeps, seed, step)).enumerate() {
+        let z = (mean - known) / error;
+        // 22 statistics a run, a false alarm in 700 runs
+        assert!(z.abs() < 4.0, "{what}: statistic {i} is {mean} +- {error}, exactly {known} (z = {z})");
+    }
+}
+
+/// Means of [`summary`] over a chain with their standard errors, by means of batches.
+pub(super) fn estimate<'a>(
+    mut sampler: Sampler<'a>,
+    sweeps: usize,
+    seed: u64,
+    mut step: impl FnMut(&mut Sampler<'a>, &mut Philox),
+) -> Vec<(f64, f64)> {
     let mut rng = Stream::new(seed, 0, Purpose::Check).rng();
     assert!(sampler.state.leaf.iter().all(|&leaf| leaf == NONE));
     sampler.start(&mut rng).unwrap();
@@ -127,10 +141,10 @@ pub(super) fn compare_steps<'a>(
     sampler.sweep(&mut rng).unwrap();
     (0..200).for_each(|_| step(&mut sampler, &mut rng));
     sampler.state.assert_consistent();
-    let batches = 100;
+    let (batches, statistics) = (100, summary(&sampler.state).len());
     let mut means = vec![];
     for _ in 0..batches {
-        let mut sum = vec![0.0; known.len()];
+        let mut sum = vec![0.0; statistics];
         for _ in 0..sweeps / batches {
             step(&mut sampler, &mut rng);
             sum.iter_mut().zip(summary(&sampler.state)).for_each(|(s, v)| *s += v);
@@ -138,13 +152,11 @@ pub(super) fn compare_steps<'a>(
         means.push(sum.into_iter().map(|s| s / (sweeps / batches) as f64).collect::<Vec<_>>());
     }
     let n = batches as f64;
-    for (i, known) in known.iter().enumerate() {
+    let of = |i: usize| {
         let mean = means.iter().map(|m| m[i]).sum::<f64>() / n;
-        let error = (means.iter().map(|m| (m[i] - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
-        let z = (mean - known) / error;
-        // 22 statistics a run, a false alarm in 700 runs
-        assert!(z.abs() < 4.0, "{what}: statistic {i} is {mean} +- {error}, exactly {known} (z = {z})");
-    }
+        (mean, (means.iter().map(|m| (m[i] - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt())
+    };
+    (0..statistics).map(of).collect()
 }
 
 #[test]

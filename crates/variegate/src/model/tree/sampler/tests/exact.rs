@@ -242,8 +242,8 @@ fn long_splits_and_merges_keep_the_distribution() {
 #[test]
 fn long_concentrations_keep_the_distribution() {
     let joint = four_rows();
-    for (one, seed) in [(false, 7), (true, 8)] {
-        let rules = Rules { learn: true, one_alpha: one, one_gamma: one, ..joint.model.rules.clone() };
+    for (one, prior, seed) in [(false, (1.0, 1.0), 7), (true, (2.5, 1.7), 8)] {
+        let rules = Rules { learn: true, prior, one_alpha: one, one_gamma: one, ..joint.model.rules.clone() };
         joint.with_rules(rules).check("concentrations", 40_000, seed, |s, rng| {
             s.sweep_tables(rng);
             s.draw_concentrations(rng)?;
