@@ -137,6 +137,28 @@ def test_margin():
         ClusterTree(separation=0.1, penalty="sum", **SHORT).fit(X)
 
 
+def test_levels_priors_and_starts():
+    X, groups = rows(24, 2)
+    own = {"alpha": [0.8, 0.2], "separation": "auto", "precision_rate": (0.1, 0.1), "start": "ward"}
+    model = quietly(ClusterTree(depth=2, **own, **SHORT), X)
+    assert (model.posterior_["alpha"][0, 0] == [0.8, 0.2]).all()
+    assert ((model.labels_[:, 1] == model.labels_[0, 1]) == (groups == 0)).all()
+    assert clone(model).alpha == [0.8, 0.2]
+    with pytest.raises(ValueError, match="one number for all levels, or 3"):
+        ClusterTree(alpha=[0.8, 0.2], **SHORT).fit(X)
+    with pytest.raises(ValueError, match="gaussian-known"):
+        ClusterTree(variance=2.0, **SHORT).fit(X)
+
+
+def test_the_sampler_of_the_paper():
+    X, _ = rows(24, 2)
+    own = {"sampler": "paper", "own_margin": "marginal", "separation": 0.1, "target": "stated"}
+    model = quietly(ClusterTree(depth=2, **own, **SHORT), X)
+    assert "approximate" in str(model.summary())
+    with pytest.raises(ValueError, match="calibration"):
+        ClusterTree(sampler="paper", separation=0.1, **SHORT).fit(X)
+
+
 def test_binary_rows():
     rng = np.random.default_rng(3)
     X = (rng.random((24, 12)) < np.where(np.arange(24)[:, None] < 12, 0.1, 0.9)).astype(float)

@@ -13,6 +13,8 @@ _KINDS = {
     "switch": "bool",
     "text": "str",
     "optional text": "str or None",
+    "number or text": "float, sequence of float or str",
+    "optional number or text": "float, sequence of float, str or None",
     "nested": "list, dict or None",
 }
 
@@ -31,6 +33,7 @@ _FORMS = {
         "Or any object with `fit` and `transform`, which is cloned, fitted to the rows and kept as `input_map_`. None "
         "takes the columns as they are.",
     ),
+    "separation": ('float or "auto"', ""),
     "class_weight": (
         '"balanced", dict or None',
         "A dictionary gives the weight of each class, by which those of its rows are multiplied.",

@@ -97,8 +97,9 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
 
     Rows walk down a tree of `depth` levels, of which nothing but the depth is given; every node mixes the same
     components in shares of its own, and those of a child lie around those of its parent. With a `separation` above 0 a
-    large-margin term pulls siblings apart. Draws are from the exact posterior by Markov chains; one tree, that of least
-    expected loss, stands for them, and every node of it is told how surely the draws have it.
+    large-margin term pulls siblings apart. Draws are from the exact posterior by Markov chains (but for the sampler
+    "paper"); one tree, that of least expected loss, stands for them, and every node of it is told how surely the draws
+    have it.
 
     Parameters
     ----------
@@ -166,7 +167,23 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         gamma=1.0,
         gamma0=0.85,
         learn_concentrations=False,
+        concentration_shape=1.0,
+        concentration_rate=1.0,
         likelihood="gaussian-diag",
+        prior_mean=None,
+        mean_strength=None,
+        precision_shape=None,
+        precision_rate=None,
+        freedom=None,
+        scatter=None,
+        variance=None,
+        mean_variance=None,
+        variance_shape=None,
+        variance_rate=None,
+        base=None,
+        prior_strength=None,
+        rate_shape=None,
+        rate_rate=None,
         n_components=None,
         separation=0.0,
         margin=1.0,
@@ -177,10 +194,12 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         penalty="max",
         score_update="ess",
         sampler="auto",
+        own_margin="scales",
         path_move="gibbs",
         theta="collapsed",
         regraft=True,
         split_merge=None,
+        start="sequential",
         n_chains=4,
         n_warmup=2000,
         n_draws=1000,
