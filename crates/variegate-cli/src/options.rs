@@ -103,7 +103,10 @@ pub fn value_of(setting: &Setting, text: &str) -> Result<Value, String> {
         Kind::Switch => text.parse::<bool>().ok().map(Value::from),
         Kind::Nested { .. } => Some(value_in(Path::new(text), setting.name)?),
         Kind::Number { .. } | Kind::OptionalNumber { .. } => text.parse::<f64>().ok().map(Value::from),
-        Kind::NumberOrText { .. } => Some(text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from)),
+        // what is not finite stays a text, which is refused: as a number it would be nothing
+        Kind::NumberOrText { .. } => {
+            Some(text.parse::<f64>().ok().filter(|v| v.is_finite()).map_or_else(|| Value::from(text), Value::from))
+        }
     };
     value.filter(|v| kind.admits(v)).ok_or_else(|| format!("{MUST_BE}{}", allowed(setting)))
 }
@@ -338,6 +341,7 @@ mod tests {
         assert_eq!(read(either(false), "a"), Some("a".into()));
         assert_eq!(read(either(true), "none"), Some(Value::Null));
         assert_eq!(read(either(false), "none"), None);
+        assert_eq!(read(either(true), "nan"), None);
     }
 
     #[test]
