@@ -395,10 +395,10 @@ impl Settings {
     /// What there is to say where rows would hardly ever part under the prior.
     pub(super) fn shallow(&self, rows: usize) -> Option<String> {
         // about as many nodes beyond the first are expected below a node of all rows
-        let least = self.concentrations().alpha.into_iter().fold(f64::INFINITY, f64::min) * (rows as f64).ln();
-        (!self.learn_concentrations && self.depth > 1 && rows > 1 && least < FEW_NODES).then(|| {
+        let more = self.concentrations().alpha.into_iter().fold(0.0, f64::max) * (rows as f64).ln();
+        (!self.learn_concentrations && self.depth > 1 && rows > 1 && more < FEW_NODES).then(|| {
             format!(
-                "with this `alpha` and {rows} rows hardly any node has siblings ({least:.2} more expected below the root): the {} levels \
+                "with this `alpha` and {rows} rows hardly any node has siblings ({more:.2} more expected below the root): the {} levels \
                  are mostly chains of single nodes; take a smaller `depth`, a larger `alpha`, or learn it",
                 self.depth
             )
