@@ -178,6 +178,29 @@ impl Arena {
         self.take_rows(leaf, 1)
     }
 
+    /// Rows leave these leaves for those. Nodes are seen and vanish in the order in which rows one by one would come, and then go.
+    pub(crate) fn exchange(&mut self, from: &[u32], to: impl Iterator<Item = u32>) {
+        let mut come = vec![0; self.slots()];
+        let (mut go, mut last) = (vec![0; self.slots()], vec![0; self.slots()]);
+        let mut arrivals = Vec::new();
+        for leaf in to {
+            if come[leaf as usize] == 0 {
+                arrivals.push(leaf);
+            }
+            come[leaf as usize] += 1;
+        }
+        for (n, &leaf) in from.iter().enumerate() {
+            go[leaf as usize] += 1;
+            last[leaf as usize] = n;
+        }
+        arrivals.into_iter().for_each(|leaf| self.add_rows(leaf, come[leaf as usize]));
+        let mut departures: Vec<u32> = (0..go.len() as u32).filter(|&leaf| go[leaf as usize] > 0).collect();
+        departures.sort_unstable_by_key(|&leaf| last[leaf as usize]);
+        departures.into_iter().for_each(|leaf| {
+            self.take_rows(leaf, go[leaf as usize]);
+        });
+    }
+
     /// Gives back the numbers of a chain of unseen nodes, from `top` down to `bottom`.
     pub(crate) fn release(&mut self, top: u32, bottom: u32) {
         let mut at = bottom;
@@ -436,6 +459,29 @@ mod tests {
             consistent(&arena, &leaves);
         }
         assert!(arena.slots() <= 1 + 3 * 13 + 3);
+    }
+
+    /// Rows that change leaves all at once leave the arena as rows do that first come and then go one by one, lists and links included.
+    #[test]
+    fn exchanges_are_those_of_rows_one_by_one() {
+        let mut rng = SmallRng::seed_from_u64(8);
+        for _ in 0..200 {
+            let labels: Vec<usize> = (0..2 * 15).map(|_| rng.random_range(0..3)).collect();
+            let (mut arena, before) = Arena::from_labels(2, &labels);
+            let mut leaves = arena.at_level(2).to_vec();
+            leaves.extend((0..3).map(|_| arena.branch(ROOT)));
+            // few of them, so that nodes vanish
+            let open: Vec<u32> = (0..3).map(|_| leaves[rng.random_range(0..leaves.len())]).collect();
+            let after: Vec<u32> = (0..15).map(|_| open[rng.random_range(0..3)]).collect();
+            let mut one_by_one = arena.clone();
+            after.iter().for_each(|&leaf| one_by_one.attach(leaf));
+            before.iter().for_each(|&leaf| {
+                one_by_one.detach(leaf);
+            });
+            arena.exchange(&before, after.iter().copied());
+            assert_eq!(arena, one_by_one);
+            consistent(&arena, &after);
+        }
     }
 
     #[test]

@@ -79,6 +79,23 @@ fn student(numbers: &[f64], row: &[f64], terms: &mut [f64]) -> f64 {
     sums.iter().sum()
 }
 
+/// Numbers of a column of an atom made ready, each a run of its own: mean, precision, `ln(precision / 2 pi)`. The constant is the sum of the last.
+const READY: usize = 3;
+
+/// Sum over columns of precisions times squares, of a row without missing cells and with cells added up to whole lanes.
+#[inline(always)]
+fn squares(numbers: &[f64], row: &[f64]) -> f64 {
+    let (mean, precision) = (&numbers[..row.len()], &numbers[row.len()..2 * row.len()]);
+    let mut sums = [0.0; LANES];
+    for ((x, m), p) in row.chunks_exact(LANES).zip(mean.chunks_exact(LANES)).zip(precision.chunks_exact(LANES)) {
+        for lane in 0..LANES {
+            let moved = x[lane] - m[lane];
+            sums[lane] += p[lane] * moved * moved;
+        }
+    }
+    sums.iter().sum()
+}
+
 impl Conjugate for Diagonal {
     fn statistics(&self) -> usize {
         3 * self.centre.len()
@@ -166,6 +183,47 @@ impl Conjugate for Diagonal {
         let (mean, precision) = theta.split_at(row.len());
         let cells = (0..row.len()).filter(|&d| precision[d] > 0.0 && !row[d].is_nan());
         cells.map(|d| 0.5 * ((precision[d] / TAU).ln() - precision[d] * (row[d] - mean[d]).powi(2))).sum()
+    }
+
+    fn ready(&self, theta: &[f64], out: &mut Prepared) {
+        let dim = self.centre.len();
+        let width = padded(dim);
+        out.numbers.clear();
+        out.numbers.resize(READY * width, 0.0);
+        out.numbers[..dim].copy_from_slice(&theta[..dim]);
+        for d in (0..dim).filter(|&d| theta[dim + d] > 0.0) {
+            out.numbers[width + d] = theta[dim + d];
+            out.numbers[2 * width + d] = (theta[dim + d] / TAU).ln();
+        }
+        out.constant = out.numbers[2 * width..].iter().sum();
+    }
+
+    fn ln_density_ready(&self, ready: &Prepared, row: &[f64]) -> f64 {
+        let width = padded(row.len());
+        let (mean, rest) = ready.numbers.split_at(width);
+        let (precision, ln) = rest.split_at(width);
+        let cells = (0..row.len()).filter(|&d| precision[d] > 0.0 && !row[d].is_nan());
+        cells.map(|d| 0.5 * (ln[d] - precision[d] * (row[d] - mean[d]).powi(2))).sum()
+    }
+
+    fn ln_density_each(&self, ready: &[Prepared], row: &[f64], open: impl Fn(usize) -> bool, out: &mut [f64]) {
+        let whole = !row.iter().any(|x| x.is_nan());
+        if !whole {
+            for (k, (out, ready)) in out.iter_mut().zip(ready).enumerate() {
+                *out = if open(k) { self.ln_density_ready(ready, row) } else { f64::NEG_INFINITY };
+            }
+            return;
+        }
+        let mut cells = row.to_vec();
+        cells.resize(padded(row.len()), 0.0); // of no precision
+        wide(
+            #[inline(always)]
+            || {
+                for (k, (out, ready)) in out.iter_mut().zip(ready).enumerate() {
+                    *out = if open(k) { 0.5 * (ready.constant - squares(&ready.numbers, &cells)) } else { f64::NEG_INFINITY };
+                }
+            },
+        );
     }
 
     fn draw_row<R: Rng + ?Sized>(&self, theta: &[f64], rng: &mut R, out: &mut [f64]) -> Result<()> {

@@ -79,12 +79,12 @@ const RUNS: usize = 3;
 fn normal(numbers: &[f64], moved: &[f64]) -> f64 {
     let (mean, rest) = numbers.split_at(moved.len());
     let (scale, constant) = rest.split_at(moved.len());
+    let runs = mean.chunks_exact(LANES).zip(scale.chunks_exact(LANES)).zip(constant.chunks_exact(LANES));
     let mut sums = [0.0; LANES];
-    for at in (0..moved.len()).step_by(LANES) {
+    for (y, ((m, s), c)) in moved.chunks_exact(LANES).zip(runs) {
         for lane in 0..LANES {
-            let (d, y) = (at + lane, moved[at + lane]);
-            let value = constant[d] - scale[d] * (y - mean[d]) * (y - mean[d]);
-            sums[lane] += if y.is_nan() { 0.0 } else { value };
+            let value = c[lane] - s[lane] * (y[lane] - m[lane]) * (y[lane] - m[lane]);
+            sums[lane] += if y[lane].is_nan() { 0.0 } else { value };
         }
     }
     sums.iter().sum()
@@ -226,6 +226,38 @@ impl Conjugate for Fixed {
         let moved = self.turned(row.iter().zip(theta).map(|(x, m)| x - m).collect());
         let cells = (0..row.len()).filter(|&d| self.used(d) && !moved[d].is_nan());
         self.ln_det() - 0.5 * cells.map(|d| (TAU * self.within[d]).ln() + moved[d] * moved[d] / self.within[d]).sum::<f64>()
+    }
+
+    /// Means and scales in the coordinates, as [`normal`] takes them, then the means as they are.
+    fn ready(&self, theta: &[f64], out: &mut Prepared) {
+        let width = padded(theta.len());
+        out.constant = self.ln_det();
+        out.numbers.clear();
+        out.numbers.resize(RUNS * width, 0.0);
+        for (d, y) in self.coordinates(theta).into_iter().enumerate().filter(|&(d, _)| self.used(d)) {
+            out.numbers[d] = y;
+            out.numbers[width + d] = 0.5 / self.within[d];
+            out.numbers[2 * width + d] = -0.5 * (TAU * self.within[d]).ln();
+        }
+        out.numbers.extend_from_slice(theta);
+    }
+
+    fn ln_density_ready(&self, ready: &Prepared, row: &[f64]) -> f64 {
+        self.ln_density(&ready.numbers[RUNS * padded(row.len())..], row)
+    }
+
+    fn ln_density_each(&self, ready: &[Prepared], row: &[f64], open: impl Fn(usize) -> bool, out: &mut [f64]) {
+        let mut moved = self.coordinates(row);
+        moved.resize(padded(row.len()), 0.0); // of no weight in `numbers`
+        wide(
+            #[inline(always)]
+            || {
+                for (k, (out, ready)) in out.iter_mut().zip(ready).enumerate() {
+                    let numbers = &ready.numbers[..RUNS * moved.len()];
+                    *out = if open(k) { ready.constant + normal(numbers, &moved) } else { f64::NEG_INFINITY };
+                }
+            },
+        );
     }
 
     fn draw_row<R: Rng + ?Sized>(&self, theta: &[f64], rng: &mut R, out: &mut [f64]) -> Result<()> {

@@ -99,6 +99,21 @@ trait Conjugate {
     fn ln_marginal(&self, stats: &[f64]) -> f64;
     fn draw<R: Rng + ?Sized>(&self, stats: &[f64], rng: &mut R) -> Result<Vec<f64>>;
     fn ln_density(&self, theta: &[f64], row: &[f64]) -> f64;
+    /// What densities given parameters need of an atom, worked out once for many rows.
+    fn ready(&self, theta: &[f64], out: &mut Prepared) {
+        out.numbers.clear();
+        out.numbers.extend_from_slice(theta);
+    }
+    /// [`Conjugate::ln_density`] to the last bit.
+    fn ln_density_ready(&self, ready: &Prepared, row: &[f64]) -> f64 {
+        self.ln_density(&ready.numbers, row)
+    }
+    /// The same of many atoms up to rounding, in one run over the row; minus infinity where an atom is not open.
+    fn ln_density_each(&self, ready: &[Prepared], row: &[f64], open: impl Fn(usize) -> bool, out: &mut [f64]) {
+        for (k, (out, ready)) in out.iter_mut().zip(ready).enumerate() {
+            *out = if open(k) { self.ln_density_ready(ready, row) } else { f64::NEG_INFINITY };
+        }
+    }
     fn draw_row<R: Rng + ?Sized>(&self, theta: &[f64], rng: &mut R, out: &mut [f64]) -> Result<()>;
     /// Expected row of an atom with these parameters.
     fn mean(&self, theta: &[f64]) -> Vec<f64>;
@@ -198,6 +213,28 @@ impl Kernel {
     /// Log density of a row of an atom with these parameters, at temperature 1.
     pub(crate) fn ln_density(&self, theta: &[f64], row: &[f64]) -> f64 {
         each!(self, k => k.ln_density(theta, row))
+    }
+
+    /// Atoms with these parameters, one after the other, made ready for many rows.
+    pub(crate) fn ready(&self, theta: &[f64]) -> Vec<Prepared> {
+        let atoms = theta.chunks_exact(self.parameters().max(1));
+        atoms
+            .map(|theta| {
+                let mut out = Prepared::default();
+                each!(self, k => k.ready(theta, &mut out));
+                out
+            })
+            .collect()
+    }
+
+    /// [`Kernel::ln_density`] of an atom made ready, to the last bit.
+    pub(crate) fn ln_density_ready(&self, ready: &Prepared, row: &[f64]) -> f64 {
+        each!(self, k => k.ln_density_ready(ready, row))
+    }
+
+    /// The same of many atoms up to rounding, the quick way; minus infinity where an atom is not open.
+    pub(crate) fn ln_density_each(&self, ready: &[Prepared], row: &[f64], open: impl Fn(usize) -> bool, out: &mut [f64]) {
+        each!(self, k => k.ln_density_each(ready, row, open, out))
     }
 
     /// Draws a row of an atom with these parameters. Cells of `out` that are NaN before stay missing, and a row of proportions keeps

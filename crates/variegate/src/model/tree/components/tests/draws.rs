@@ -64,3 +64,25 @@ fn redrawn_parameters_keep_the_joint_distribution() {
         assert!(report.passed, "{report}");
     }
 }
+
+/// Atoms made ready have the densities that they had, and many at once up to rounding; those that are not open are left out. Rows of all
+/// cases, with and without gaps.
+#[test]
+fn atoms_made_ready_have_the_same_densities() {
+    for case in cases() {
+        let (kernel, mut rng) = (&case.kernel, rng(33));
+        let theta: Vec<f64> = (0..5).flat_map(|_| kernel.draw(&case.stats(), &mut rng).unwrap()).collect();
+        let ready = kernel.ready(&theta);
+        assert_eq!(ready.len(), 5);
+        for row in &case.rows {
+            let mut each = [0.0; 5];
+            kernel.ln_density_each(&ready, row, |k| k != 3, &mut each);
+            for (k, theta) in theta.chunks_exact(kernel.parameters()).enumerate() {
+                let want = kernel.ln_density(theta, row);
+                assert_eq!(kernel.ln_density_ready(&ready[k], row), want, "{}", case.name);
+                let near = if k == 3 { each[k] == f64::NEG_INFINITY } else { (each[k] - want).abs() < 1e-12 * (1.0 + want.abs()) };
+                assert!(near, "{}: {} {want}", case.name, each[k]);
+            }
+        }
+    }
+}
