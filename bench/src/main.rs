@@ -13,6 +13,7 @@ mod polya_gamma;
 mod predict;
 mod softmax;
 mod structures;
+mod tree;
 mod von_mises_fisher;
 mod workers;
 
@@ -53,6 +54,7 @@ fn main() -> Result<()> {
         "logistic" => logistic::run(&options)?,
         "softmax" => softmax::run(&options)?,
         "structures" => structures::run(&options)?,
+        "tree" => tree::run(&options)?,
         "experts" => experts::run(&options)?,
         "factors" => factors::run(&options)?,
         "features" => features::run(&options)?,
@@ -61,7 +63,7 @@ fn main() -> Result<()> {
         "workers" => workers::run(&options)?,
         _ => {
             bail!(
-                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, experts, factors, features, labels, predict or workers"
+                "there is no benchmark `{name}`; choose matmul, polya-gamma, von-mises-fisher, logistic, softmax, structures, tree, experts, factors, features, labels, predict or workers"
             )
         }
     };

@@ -125,6 +125,10 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         Number of nodes of each level in each draw.
     one_path_fraction_ : float
         Share of the draws whose tree is a single path.
+    pca_loadings_ : ndarray of shape (pca, n_features_in_)
+        Loadings of the principal components, with `pca` only.
+    pca_variances_ : ndarray of shape (pca,)
+        Their variances, with `pca` only.
     posterior_ : Posterior
         The draws as arrays (chain, draw, ...): `log_likelihood`, `log_joint` (with the charges of the margin),
         `n_components`, `n_nodes`, `alpha`, `gamma`, `gamma0`, `violation`...
@@ -139,7 +143,9 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
 
     Notes
     -----
-    Entries may be missing (NaN) where the distribution of components factors over columns: they are left out.
+    Entries may be missing (NaN) where the distribution of components factors over columns, and without `pca`: they are
+    left out. With `pca` rows are given in columns all the same, also new ones; log densities and distances are those of
+    their principal components.
 
     Examples
     --------
@@ -170,6 +176,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         concentration_shape=1.0,
         concentration_rate=1.0,
         likelihood="gaussian-diag",
+        pca=None,
         prior_mean=None,
         mean_strength=None,
         precision_shape=None,
@@ -245,10 +252,10 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         return self.fit(X, y, **kwargs).labels_
 
     def _takes_gaps(self):
-        return self.likelihood not in ("gaussian-full", "multinomial")
+        return self.likelihood not in ("gaussian-full", "multinomial") and self.pca is None
 
     def _validated(self, X, reset):
-        advice = "" if self._takes_gaps() else ", choose a `likelihood` that leaves missing entries out"
+        advice = "" if self._takes_gaps() else ", choose a `likelihood` that leaves missing entries out, without `pca`"
         with self._places_do():
             return validated(self, X, reset=reset, missing=self._takes_gaps(), advice=advice)
 
@@ -264,6 +271,9 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
             setattr(self, f"{name}_", arrays[name])
         self.n_components_ = self.components_.shape[0]
         self.one_path_fraction_ = float(arrays["one_path_fraction"][0])
+        for name in ("pca_loadings", "pca_variances"):
+            if name in arrays:
+                setattr(self, f"{name}_", arrays[name])
         return arrays
 
     def _asked(self, X):

@@ -32,7 +32,10 @@ impl Subject {
             features: FeatureSource::Given(given.features, given.width, given.calibration),
             warm_up: 0,
         });
-        Self { generator, program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin } }
+        Self {
+            generator,
+            program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin, pca: None },
+        }
     }
 }
 
@@ -57,7 +60,10 @@ impl Checkable for Subject {
             kernel.set_shared(shared);
         }
         let (figures, charging) = (Figures::default(), Charging::default());
-        Ok(Installed { global: Chain { state, kernel, features: None, said: vec![], figures, x: vec![], charging }, locals: None })
+        Ok(Installed {
+            global: Chain { state, kernel, features: None, said: vec![], figures, principal: None, x: vec![], charging },
+            locals: None,
+        })
     }
 
     fn recover(&self, chain: &Chain, _: &[()]) -> Result<Unknowns> {

@@ -16,6 +16,7 @@ mod numbers;
 pub(crate) mod point;
 mod posterior;
 pub(crate) mod predict;
+mod principal;
 pub(crate) mod program;
 mod report;
 mod sampler;

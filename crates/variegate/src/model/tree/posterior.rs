@@ -13,6 +13,7 @@ use super::draws::Draw;
 use super::export::SummaryTree;
 use super::point::{CoOccurrence, Landing, Loss, PointTree, Support, search};
 use super::predict::{Batch, Separated};
+use super::principal::Principal;
 use super::program::TreeSampler;
 use super::settings::{Settings, TargetKind};
 use crate::answer::{
@@ -24,7 +25,7 @@ use crate::infer::assignment::assign;
 use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
-const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1"]);
+const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1", "0.1"]);
 /// Pairs of rows that are counted in all draws and at all levels, at most; of many rows fewer draws are looked at, evenly spaced.
 const MOST_PAIRS: usize = 20_000_000_000;
 /// Draws that are counted at least.
@@ -45,6 +46,44 @@ pub(crate) struct Bound {
     pub(crate) separated: Option<Separated>,
     /// What a user should know of the data.
     pub(crate) said: Vec<String>,
+    /// How columns become coordinates, where they do.
+    pub(crate) principal: Option<Principal>,
+}
+
+impl Bound {
+    /// Numbers of a row: its coordinates, or its columns.
+    pub(crate) fn coordinates(&self) -> usize {
+        self.principal.as_ref().map_or(self.width, Principal::len)
+    }
+}
+
+/// The posterior as version 1 kept it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+struct First {
+    bound: FirstBound,
+    draws: Vec<Draw>,
+    lengths: Vec<usize>,
+    best: usize,
+    same: Vec<Vec<Option<usize>>>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+struct FirstBound {
+    columns: Vec<String>,
+    width: usize,
+    kernel: Kernel,
+    separated: Option<Separated>,
+    said: Vec<String>,
+}
+
+impl From<First> for TreePosterior {
+    fn from(First { bound, draws, lengths, best, same }: First) -> Self {
+        let FirstBound { columns, width, kernel, separated, said } = bound;
+        let bound = Bound { columns, width, kernel, separated, said, principal: None };
+        Self { bound, draws, lengths, best, same, derived: Derived::default() }
+    }
 }
 
 /// Draws, and what they mean.
@@ -98,7 +137,7 @@ impl TreePosterior {
         let separated = settings.charge(rows).zip(chain.features).map(|(margin, features)| Separated { margin, calibrated, features });
         let mut said = chain.said;
         said.extend(settings.shallow(rows));
-        let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said };
+        let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said, principal: chain.principal };
         let mut all = Self::of(bound, chains)?;
         let crowded = all.bound.separated.is_some() && all.draws.iter().any(Draw::is_crowded);
         all.bound.said.extend(settings.approximate(crowded).map(String::from));
@@ -130,7 +169,10 @@ impl TreePosterior {
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            1 => Ok(older.decode::<First>()?.into()),
+            _ => Err(older.refused()),
+        })?)
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -287,13 +329,17 @@ impl TreePosterior {
         found.map_or_else(|| self.best_tree(), |found| &found.tree)
     }
 
-    /// New rows that were checked, one after the other, and how many codes the fit did not know.
+    /// New rows that were checked (their coordinates, where columns become some), one after the other, and how many codes the fit did not know.
     fn checked(&self, data: &Dataset<'_>) -> Result<(Vec<f64>, usize)> {
         let needs = Needs { missing: self.bound.kernel.admits_missing(), ..Needs::FEATURES };
         check_new_rows(data, self.bound.width, &self.bound.columns, needs)?;
-        let (rows, names) = (data.x.to_dense(), self.column_names());
+        let (mut rows, mut names) = (data.x.to_dense(), self.column_names());
+        if let Some(principal) = &self.bound.principal {
+            principal.check(&rows, &names)?;
+            (rows, names) = (principal.of_rows(&rows), principal.names());
+        }
         let mut unknown = 0;
-        for (i, row) in rows.chunks_exact(self.bound.width.max(1)).enumerate() {
+        for (i, row) in rows.chunks_exact(self.bound.coordinates().max(1)).enumerate() {
             unknown += self.bound.kernel.check_row(row, i, &names)?;
         }
         Ok((rows, unknown))
@@ -301,7 +347,7 @@ impl TreePosterior {
 
     fn batch<'a>(&'a self, draws: &'a [(usize, &'a Draw)], margin: bool) -> Batch<'a> {
         let separated = self.bound.separated.as_ref().filter(|s| margin && s.margin.separation > 0.0);
-        Batch { draws, kernel: &self.bound.kernel, columns: self.bound.width, separated }
+        Batch { draws, kernel: &self.bound.kernel, columns: self.bound.coordinates(), separated }
     }
 
     fn all_draws(&self) -> Vec<(usize, &Draw)> {
@@ -401,7 +447,7 @@ impl ClusterRows for TreePosterior {
 
     fn numbers(&self, data: &Dataset<'_>) -> Result<(Vec<f64>, usize)> {
         let (mut rows, _) = self.checked(data)?;
-        let width = self.bound.width;
+        let width = self.bound.coordinates();
         if self.bound.kernel.family() == Components::Categorical {
             let codes: Vec<usize> = (0..width)
                 .map(|d| rows.iter().skip(d).step_by(width).copied().filter(|v| !v.is_nan()).fold(-1.0, f64::max) as isize + 1)

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::components::{Columns, Family, Kernel, Prior};
 use super::draws::{Draw, Figures};
 use super::margin::{Calibration, EtaUpdate, Features, Margin};
+use super::principal::Principal;
 use super::sampler::{Charges, Move, Rules, Sampler};
 use super::state::{Concentrations, State};
 use crate::run::{Block, Draws, List, Merge, Program, Report, Rows, Stream, Tick};
@@ -40,6 +41,8 @@ pub(crate) struct TreeSampler {
     pub(crate) finite: Option<usize>,
     /// The margin, if there is one.
     pub(crate) margin: Option<Separation>,
+    /// Principal components in place of columns, so many of them.
+    pub(crate) pca: Option<usize>,
 }
 
 /// Components, before or after they saw the columns of the data.
@@ -59,12 +62,20 @@ pub(crate) enum Components {
 }
 
 impl Components {
-    /// The kernel for these rows, and what a user should know.
-    fn bind(&self, x: &[f64]) -> Result<(Kernel, Vec<String>)> {
-        match self {
-            Self::Bound(kernel) => Ok((kernel.clone(), vec![])),
-            Self::Unbound { family, prior, names } => Kernel::bind(*family, prior, &Columns::of(*family, x, names)?),
+    /// The kernel for these rows, and what a user should know. With `pca` rows become their principal components.
+    fn bind(&self, x: &mut Vec<f64>, pca: Option<usize>) -> Result<(Kernel, Option<Principal>, Vec<String>)> {
+        let (family, prior, names) = match self {
+            Self::Bound(kernel) => return Ok((kernel.clone(), None, vec![])),
+            Self::Unbound { family, prior, names } => (*family, prior, names),
+        };
+        let mut columns = Columns::of(family, x, names)?;
+        let principal = pca.map(|count| Principal::new(x, &columns, count)).transpose()?;
+        if let Some(principal) = &principal {
+            *x = principal.of_rows(x);
+            columns = Columns::of(family, x, &principal.names())?;
         }
+        let (kernel, said) = Kernel::bind(family, prior, &columns)?;
+        Ok((kernel, principal, said))
     }
 }
 
@@ -168,12 +179,38 @@ pub(crate) struct Chain {
     /// What a user should know of the data.
     pub(crate) said: Vec<String>,
     pub(crate) figures: Figures,
-    /// Rows, gathered as they are needed.
+    /// How columns become coordinates, where they do.
+    pub(crate) principal: Option<Principal>,
+    /// Rows, or their coordinates, gathered as they are needed.
     #[serde(skip)]
     pub(crate) x: Vec<f64>,
     /// The margin's numbers, worked out as they are needed.
     #[serde(skip)]
     pub(crate) charging: Charging,
+}
+
+/// The same as version 1 kept it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+struct First {
+    state: State,
+    kernel: Kernel,
+    features: Option<Features>,
+    said: Vec<String>,
+    figures: Figures,
+}
+
+impl From<First> for Chain {
+    fn from(First { state, kernel, features, said, figures }: First) -> Self {
+        Self { state, kernel, features, said, figures, principal: None, x: vec![], charging: Charging::default() }
+    }
+}
+
+impl Chain {
+    /// Numbers of a row: its coordinates, or its columns.
+    fn cols(&self, columns: usize) -> usize {
+        self.principal.as_ref().map_or(columns, Principal::len)
+    }
 }
 
 /// What rows are asked.
@@ -221,7 +258,7 @@ impl TreeSampler {
         });
         let depth = chain.state.arena.depth();
         let state = std::mem::replace(&mut chain.state, State::new(depth, 0, self.finite, self.concentrations.clone()));
-        let mut sampler = Sampler::new(&chain.x, cols, chain.kernel.clone(), self.rules.clone(), state).with_charges(charges);
+        let mut sampler = Sampler::idle(&chain.x, cols, chain.kernel.clone(), self.rules.clone(), state, charges);
         // after an error a row may be without a place, and nothing can be said of the state
         let done = work(&mut sampler)?;
         let complete = sampler.complete_ln_likelihood();
@@ -235,7 +272,7 @@ impl TreeSampler {
 
 impl Program for TreeSampler {
     const NAME: &'static str = "tree";
-    const RELEASES: &'static [&'static str] = &["0.1"];
+    const RELEASES: &'static [&'static str] = &["0.1", "0.1"];
     type Global = Chain;
     type Local = ();
     type Ask<'a> = Ask<'a>;
@@ -245,11 +282,15 @@ impl Program for TreeSampler {
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Chain> {
         let (depth, shape) = (self.concentrations.alpha.len(), rows.shape());
         let state = State::new(depth, shape.rows, self.finite, self.concentrations.clone());
-        let x = rows.all(&Ask::Cells)?.cells.0;
-        let (kernel, said) = self.components.bind(&x)?;
-        let mut chain = Chain { state, kernel, features: None, said, figures: Figures::default(), x, charging: Charging::default() };
+        let mut x = rows.all(&Ask::Cells)?.cells.0;
+        let (kernel, principal, said) = self.components.bind(&mut x, self.pca)?;
+        let mut chain =
+            Chain { state, kernel, features: None, said, figures: Figures::default(), principal, x, charging: Charging::default() };
         let mut rng = stream.rng();
-        self.at_work(&mut chain, shape.cols, 0, |sampler| {
+        let cols = chain.cols(shape.cols);
+        self.at_work(&mut chain, cols, 0, |sampler| {
+            sampler.refresh();
+            sampler.charge_all();
             sampler.start(&mut rng)?;
             sampler.draw_theta(&mut rng)
         })?;
@@ -259,25 +300,34 @@ impl Program for TreeSampler {
         Ok(chain)
     }
 
+    fn convert(version: u16, global: &[u8]) -> Option<Chain> {
+        if version == 1 { postcard::from_bytes::<First>(global).ok().map(Chain::from) } else { None }
+    }
+
     fn local(&self, _: &Block<'_>, _: Stream) {}
 
     fn sweep(&self, chain: &mut Chain, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
         if chain.x.is_empty() {
-            chain.x = rows.all(&Ask::Cells)?.cells.0;
+            let x = rows.all(&Ask::Cells)?.cells.0;
+            chain.x = match &chain.principal {
+                Some(principal) => principal.of_rows(&x),
+                None => x,
+            };
         }
         let mut rng = tick.stream.rng();
-        let cols = rows.shape().cols;
+        let cols = chain.cols(rows.shape().cols);
+        let principal = chain.principal.clone();
         let step = self.margin.as_ref().map_or(0, |separation| separation.step(tick.sweep, tick.warm_up));
         let swept = self.at_work(chain, cols, step, |sampler| match self.choose {
             Choose::InTurn => sampler.sweep(&mut rng),
             Choose::Slices => {
-                let ask = Ask::Move(Box::new(sampler.sliced_move(&mut rng)?));
+                let ask = Ask::Move(Box::new(sampler.sliced_move(&mut rng)?.along(principal.as_ref())));
                 let moved = rows.all(&ask)?.moved.0;
                 sampler.take_in(&moved);
                 sampler.sweep_rest(&mut rng)
             }
             Choose::Anchors => {
-                let ask = Ask::Move(Box::new(sampler.anchored_move(&mut rng)));
+                let ask = Ask::Move(Box::new(sampler.anchored_move(&mut rng).along(principal.as_ref())));
                 let moved = rows.all(&ask)?.moved.0;
                 sampler.take_in(&moved);
                 sampler.move_some_in_turn(&mut rng)?;
@@ -320,5 +370,23 @@ fn in_sweep(error: Error, sweep: u64) -> Error {
     match error {
         Error::Numerical { what, detail, .. } => Error::Numerical { what, sweep, detail },
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tree::sampler::tests::{concentrations, known};
+
+    /// A chain that version 1 kept goes on.
+    #[test]
+    fn earlier_states_are_read() {
+        let state = State::new(2, 3, None, concentrations(2, 0.7, 1.3, 0.9));
+        let (kernel, figures) = (known(&[0.5, 1.0, 2.0], 1, 0.5, 4.0), Figures { complete: -3.5, ..Figures::default() });
+        let first = First { state: state.clone(), kernel: kernel.clone(), features: None, said: vec!["x".into()], figures };
+        let chain = TreeSampler::convert(1, &postcard::to_stdvec(&first).unwrap()).unwrap();
+        assert_eq!((chain.state, chain.kernel, chain.figures, chain.principal), (state, kernel, figures, None));
+        assert_eq!(chain.said, ["x"]);
+        assert!(TreeSampler::convert(2, &[]).is_none());
     }
 }

@@ -115,6 +115,12 @@ impl TreePosterior {
             facts.push(Fact::number("expected loss of the tree", loss).remark("variation of information, summed over levels"));
         }
         facts.push(Fact::number("best log likelihood", self.draws[self.best].figures.complete).remark("complete data, of the best draw"));
+        if let Some(principal) = &self.bound.principal {
+            let share = 100.0 * principal.variances.iter().sum::<f64>() / principal.total;
+            let figures = principal.names().into_iter().zip(principal.variances.iter().copied()).collect();
+            let remark = format!("{share:.0} % of the variance of all columns, {:.4}", principal.total);
+            facts.push(Fact::new("variance of principal components", Figure::Numbers(figures)).remark(remark));
+        }
         facts.extend(DrawTable::facts(&self.lengths));
 
         let mut numbers = DrawTable::new("parameters", &self.lengths);
@@ -156,9 +162,9 @@ impl TreePosterior {
         Summary { facts, tables: vec![table(tree), parameters], converged: verdict.converged, warnings, notes }
     }
 
-    /// Expected row of each component, one a row: mean over the draws that have it; of codes, which have no mean, that of the best draw.
+    /// Expected row of each component in columns, one a row: mean over the draws that have it; of codes, which have no mean, that of the best draw.
     fn component_means(&self) -> Vec<f64> {
-        let (components, width) = (self.components(), self.bound.width);
+        let (components, width) = (self.components(), self.bound.coordinates());
         let (mut means, mut found) = (vec![0.0; components * width], vec![0.0; components]);
         let codes = self.bound.kernel.family() == Components::Categorical;
         for (i, (draw, same)) in self.draws.iter().zip(&self.same).enumerate() {
@@ -180,7 +186,10 @@ impl TreePosterior {
         for (row, n) in means.chunks_exact_mut(width.max(1)).zip(&found) {
             row.iter_mut().for_each(|v| *v /= f64::max(*n, 1.0));
         }
-        means
+        match &self.bound.principal {
+            Some(principal) => means.chunks_exact(width).flat_map(|row| principal.back(row)).collect(),
+            None => means,
+        }
     }
 
     pub(super) fn named_arrays(&self) -> Vec<NamedArray> {
@@ -212,6 +221,12 @@ impl TreePosterior {
         ];
         if let Some((_, name, values)) = self.shared() {
             all.push(NamedArray::draws(name, values));
+        }
+        if let Some(principal) = &self.bound.principal {
+            let component = || Dim::named("principal", principal.names());
+            let columns = Dim::columns(&self.bound.columns, self.bound.width);
+            all.push(NamedArray::new("pca_variances", vec![component()], principal.variances.clone()));
+            all.push(NamedArray::new("pca_loadings", vec![component(), columns], principal.loadings().to_vec()));
         }
         if let Some(together) = self.together().filter(|_| rows <= MOST_ROWS) {
             let pairs = (0..levels).flat_map(|l| (0..rows).flat_map(move |i| (0..rows).map(move |j| (l, i, j))));

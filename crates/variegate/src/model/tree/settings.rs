@@ -147,6 +147,9 @@ settings! {
         concentration_rate: f64 = 1.0, in positive(), read by Check;
         /// Distribution of rows within a component.
         likelihood: ComponentKind = ComponentKind::GaussianDiag, in word(ComponentKind::WORDS), read by Simulate, Check;
+        /// Number of principal components that stand for the columns, which are centred but not scaled; nothing takes the columns themselves
+        /// (gaussian likelihoods).
+        pca: Option<u64> = None, in whole_or_nothing(1, 4096);
         /// Prior mean of components, one number or one for each column; nothing takes the means of the columns, 0 for gaussian-known
         /// (gaussian likelihoods).
         prior_mean: Option<Numbers> = None, in number_or_text_or_nothing(MEANS, Numbers::finite);
@@ -255,7 +258,7 @@ impl Settings {
     }
 
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 15] {
+    pub(super) fn meaningless(&self) -> [Meaningless; 16] {
         use ComponentKind::{Bernoulli, Categorical, GaussianDiag, GaussianFull, GaussianKnown, GaussianTied, Multinomial, Poisson};
         let not = |likelihoods: &[ComponentKind]| !likelihoods.contains(&self.likelihood);
         let paper = self.sampler == SamplerKind::Paper;
@@ -264,6 +267,11 @@ impl Settings {
                 self.separation.is_none(),
                 &["margin", "score_sd", "margin_scale", "margin_intercept", "target", "penalty", "score_update", "own_margin"],
                 "left out where `separation` is 0",
+            ),
+            (
+                !self.family().is_gaussian(),
+                &["pca"],
+                "left out unless `likelihood` is a Gaussian one: principal components are real numbers",
             ),
             (self.n_components.is_some(), &["split_merge"], "left out with `n_components`: components of a finite mixture are never born"),
             (self.sampler == SamplerKind::Slice, &["path_move", "theta"], "left out where `sampler` is slice: no row moves by itself"),
@@ -433,6 +441,7 @@ impl Settings {
             concentrations: self.concentrations(),
             finite: self.n_components.map(|n| n as usize),
             margin: separation,
+            pca: self.pca.map(|count| count as usize),
         }
     }
 }

@@ -62,6 +62,57 @@ fn every_family_and_sampler_fits() {
     }
 }
 
+/// With principal components a fit is that of the rows' coordinates, to the last bit: draws, densities and places of new rows given in columns,
+/// distances; and what was saved says the same. All samplers, and a margin.
+#[test]
+fn principal_components_stand_for_columns() {
+    use super::components::Columns;
+    use super::principal::Principal;
+    let x: Vec<f64> =
+        (0..30).flat_map(|n| [3.0 * f64::from(n % 3), f64::from(n % 3) + f64::from(n % 7) * 0.2, f64::from(n % 5) * 0.1, 1.0]).collect();
+    let names: Vec<String> = ["a", "b", "c", "d"].map(String::from).into();
+    let principal = Principal::new(&x, &Columns::of(ComponentFamily::GaussianDiag, &x, &names).unwrap(), 2).unwrap();
+    let table = |x: Vec<f64>, width: usize| Dataset::new(Matrix::dense(x.len() / width, width, x));
+    let new: Vec<f64> = [[0.1, 0.2, 0.3, 1.0], [6.0, 2.5, 0.1, 1.0], [30.0, 0.0, 0.0, 2.0]].concat();
+    for (sampler, separation) in [(SamplerKind::Sequential, 0.1), (SamplerKind::Slice, 0.0), (SamplerKind::Anchored, 0.1)] {
+        let settings = quick(Settings::default().depth(2).alpha(1.0).sampler(sampler).separation(separation)).n_warmup(10).n_draws(10);
+        let plain = fitted(settings.clone(), &table(principal.of_rows(&x), 2), 1).unwrap();
+        let mut data = table(x.clone(), 4);
+        data.columns = names.clone();
+        let found = fitted(settings.pca(Some(2)), &data, 2).unwrap();
+        let array = |p: &dyn Posterior, name: &str| p.arrays().into_iter().find(|a| a.name == name).unwrap().values;
+        for name in ["labels", "log_joint_draws", "n_components_draws", "co_occurrence"] {
+            assert_eq!(array(found.as_ref(), name), array(plain.as_ref(), name), "{sampler:?}: {name}");
+        }
+        let again = Tree.load(&found.save().unwrap()).unwrap();
+        let coordinates = table(principal.of_rows(&new), 2);
+        for posterior in [found.as_ref(), again.as_ref()] {
+            let (own, other) = (posterior.answers(), plain.answers());
+            let rows = table(new.clone(), 4);
+            let (own, other) = ((own.density.unwrap(), own.clusters.unwrap()), (other.density.unwrap(), other.clusters.unwrap()));
+            let effort = HeldOutEffort::default();
+            assert_eq!(
+                own.0.held_out(&rows, &effort).unwrap().ln_probability,
+                other.0.held_out(&coordinates, &effort).unwrap().ln_probability
+            );
+            let places = |c: &dyn crate::answer::ClusterRows, d: &Dataset<'_>| c.place(d, crate::answer::WhichTree::Point).unwrap().through;
+            assert_eq!(places(own.1, &rows), places(other.1, &coordinates));
+            assert_eq!(own.1.numbers(&rows).unwrap(), (principal.of_rows(&new), 2));
+        }
+        // components are shown in columns
+        let (shown, means) = (array(found.as_ref(), "components"), array(plain.as_ref(), "components"));
+        let back: Vec<f64> = means.chunks(2).flat_map(|row| principal.back(row)).collect();
+        assert_eq!(shown, back);
+        assert!(found.summary().fact("variance of principal components").is_some());
+        let gap = table(vec![0.1, f64::NAN, 0.3, 1.0], 4);
+        let said = found.answers().density.unwrap().held_out(&gap, &HeldOutEffort::default()).err().unwrap().to_string();
+        assert!(said.contains("`b`") && said.contains("pca"), "{said}");
+    }
+    let holes = Dataset::new(Matrix::dense(3, 2, vec![0.0, 1.0, f64::NAN, 2.0, 0.5, 0.0]));
+    let said = fitted(quick(Settings::default().pca(Some(1))), &holes, 1).err().unwrap().to_string();
+    assert!(said.contains("row 2") && said.contains("leave `pca` out"), "{said}");
+}
+
 #[test]
 fn settings_that_cannot_be_are_refused() {
     let said = |given: Value| Tree.configure(given.as_object().unwrap()).err().unwrap().to_string();
@@ -82,6 +133,7 @@ fn settings_that_cannot_be_are_refused() {
     assert!(said(json!({ "concentration_shape": 2.0 })).contains("`learn_concentrations`"));
     assert!(said(json!({ "variance": 2.0 })).contains("gaussian-known"));
     assert!(said(json!({ "likelihood": "poisson", "prior_strength": 2.0 })).contains("`prior_strength`"));
+    assert!(said(json!({ "likelihood": "bernoulli", "pca": 2 })).contains("Gaussian"));
     assert!(Tree.configure(json!({ "separation": 0.1, "penalty": "sum", "target": "stated" }).as_object().unwrap()).is_ok());
     for good in [
         json!({ "alpha": "0.3,0.2,0.1", "gamma": [1, 2, 3], "learn_concentrations": true, "concentration_rate": 0.5 }),

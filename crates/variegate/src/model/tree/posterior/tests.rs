@@ -51,7 +51,8 @@ fn fitted(x: &[f64], draws: usize) -> TreePosterior {
             _ => draw(&[0, 0, 0, 1, 2], &[0, 1, 1, 2, 2], &[3, 3, 3, 4, 4, 4], &[0, 0, 0, 1, 1, 1], &[-5.0, 5.0], complete),
         }
     };
-    let bound = Bound { columns: vec!["x".into()], width: 1, kernel: known(x, 1, 0.5, 25.0), separated: None, said: vec![] };
+    let bound =
+        Bound { columns: vec!["x".into()], width: 1, kernel: known(x, 1, 0.5, 25.0), separated: None, said: vec![], principal: None };
     TreePosterior::new(bound, (0..2 * draws).map(one).collect(), vec![draws, draws])
 }
 
@@ -208,4 +209,16 @@ fn a_margin_has_its_say_in_places_alone() {
     let right = posterior.tree(WhichTree::Point).unwrap().labels()[6] as usize;
     assert!(charged.through[right] > places.through[right], "{:?} {:?}", charged.through, places.through);
     assert_eq!(posterior.held_out(&data, &effort).unwrap(), density);
+}
+
+/// What version 1 saved says the same.
+#[test]
+fn earlier_posteriors_are_read() {
+    let posterior = fitted(&X, 20);
+    let Bound { columns, width, kernel, separated, said, .. } = posterior.bound.clone();
+    let (draws, lengths, best, same) = (posterior.draws.clone(), posterior.lengths.clone(), posterior.best, posterior.same.clone());
+    let first = First { bound: FirstBound { columns, width, kernel, separated, said }, draws, lengths, best, same };
+    let kept = state::seal(state::Kind::new("tree posterior", &["0.1"]), &first).unwrap();
+    let again = TreePosterior::load(&kept).unwrap();
+    assert_eq!(again.save().unwrap(), posterior.save().unwrap());
 }

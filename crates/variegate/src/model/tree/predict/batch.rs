@@ -7,12 +7,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{Averages, Frame, NewMargin, shared};
-use crate::{Error, Result};
 use crate::linalg::dot;
 use crate::model::tree::components::Kernel;
 use crate::model::tree::draws::Draw;
 use crate::model::tree::margin::{Calibration, Features, Margin};
 use crate::run::{Purpose, Stream};
+use crate::{Error, Result};
 
 /// Runs of draws that work at once, each with sums of its own.
 const RUNS: usize = 16;

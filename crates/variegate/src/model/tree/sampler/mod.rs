@@ -15,6 +15,7 @@ mod split_merge;
 mod start;
 mod weights;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub(super) use paper::OwnMargin;
@@ -85,6 +86,12 @@ impl Default for Rules {
     }
 }
 
+/// Rows whose sums are made together; those of all rows are added up in order. So they depend neither on threads nor on how rows are cut
+/// into blocks.
+const TOGETHER: usize = 1024;
+/// Sums that are held at a time.
+const HELD: usize = 64;
+
 /// A chain at work on some rows. The state is all that must be kept between sweeps, beside what the kernel learns: the rest is worked
 /// out from it at the beginning of each.
 pub(super) struct Sampler<'a> {
@@ -122,14 +129,21 @@ struct Work {
 
 impl<'a> Sampler<'a> {
     /// Works on rows `x` of so many columns from a state.
+    #[cfg(test)]
     pub(super) fn new(x: &'a [f64], cols: usize, kernel: Kernel, rules: Rules, state: State) -> Self {
-        let mut sampler = Self { x, cols, kernel, rules, state, charges: None, work: Work::default() };
-        sampler.work.path = vec![0; sampler.state.arena.depth() + 1];
+        let mut sampler = Self::idle(x, cols, kernel, rules, state, None);
         sampler.refresh();
         sampler
     }
 
+    /// The same without what follows from the state: [`Sampler::refresh`] and [`Sampler::charge_all`] come before moves that need it.
+    pub(super) fn idle(x: &'a [f64], cols: usize, kernel: Kernel, rules: Rules, state: State, charges: Option<Charges<'a>>) -> Self {
+        let work = Work { path: vec![0; state.arena.depth() + 1], ..Work::default() };
+        Self { x, cols, kernel, rules, state, charges, work }
+    }
+
     /// The same with a margin.
+    #[cfg(test)]
     pub(super) fn with_charges(mut self, charges: Option<Charges<'a>>) -> Self {
         self.charges = charges;
         self.charge_all();
@@ -147,17 +161,36 @@ impl<'a> Sampler<'a> {
     }
 
     /// Statistics of all atoms from their rows, in the order of rows: rounding does not depend on the past.
-    fn refresh(&mut self) {
-        let size = self.kernel.statistics();
-        self.work.stats.clear();
-        self.work.stats.resize(size * self.state.size.len(), 0.0);
-        for n in 0..self.rows() {
-            let k = self.state.atom[n];
-            if k != super::arena::NONE {
-                self.kernel.add(&mut self.work.stats[k as usize * size..][..size], &self.x[n * self.cols..][..self.cols], 1.0);
+    pub(super) fn refresh(&mut self) {
+        let (size, atoms) = (self.kernel.statistics(), self.state.size.len());
+        let sums = |from: usize| {
+            let mut sums = vec![0.0; size * atoms];
+            for n in from..(from + TOGETHER).min(self.rows()) {
+                let k = self.state.atom[n];
+                if k != super::arena::NONE {
+                    self.kernel.add(&mut sums[k as usize * size..][..size], self.row(n), 1.0);
+                }
             }
-        }
+            sums
+        };
+        let mut stats = vec![0.0; size * atoms];
+        self.by_lots(sums, |part| stats.iter_mut().zip(part).for_each(|(a, b)| *a += b));
+        self.work.stats = stats;
         self.prepare_all();
+    }
+
+    /// Something of every [`TOGETHER`] rows, beginning with the row that `of` is told, taken in in order.
+    fn by_lots<T: Send>(&self, of: impl Fn(usize) -> T + Sync, mut take: impl FnMut(T)) {
+        let lots = self.rows().div_ceil(TOGETHER);
+        for from in (0..lots).step_by(HELD) {
+            let some = from..(from + HELD).min(lots);
+            if some.len() == 1 {
+                take(of(some.start * TOGETHER));
+                continue;
+            }
+            let found: Vec<T> = some.into_par_iter().map(|lot| of(lot * TOGETHER)).collect();
+            found.into_iter().for_each(&mut take);
+        }
     }
 
     /// Predictive densities of all atoms from their statistics.
@@ -202,8 +235,10 @@ impl<'a> Sampler<'a> {
         let atom = self.state.new_atom();
         let (size, atoms) = (self.kernel.statistics(), self.state.size.len());
         self.work.stats.resize(size * atoms, 0.0);
-        if self.work.prepared.len() < atoms + 1 {
-            let none = self.work.prepared[0].clone();
+        // where nothing is prepared yet, all atoms will be
+        if self.work.prepared.len() < atoms + 1
+            && let Some(none) = self.work.prepared.first().cloned()
+        {
             self.work.prepared.resize(atoms + 1, none);
         }
         atom
@@ -284,16 +319,17 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Log density of a row given the drawn parameters of an atom.
-    fn ln_density(&self, n: usize, atom: u32) -> f64 {
-        let width = self.kernel.parameters();
-        self.kernel.ln_density(&self.state.theta[atom as usize * width..][..width], self.row(n))
-    }
-
     /// `sum_n [ln f(x_n | theta) + ln beta_leaf(atom)] + ln p(V)`, with the parameters last drawn.
     pub(super) fn complete_ln_likelihood(&self) -> f64 {
         let State { leaf, atom, weights, arena, concentrations, .. } = &self.state;
-        let rows: f64 = (0..self.rows()).map(|n| self.ln_density(n, atom[n]) + weights.row(leaf[n])[column(atom[n])].ln()).sum();
+        let ready = self.kernel.ready(&self.state.theta);
+        let of_row = |n: usize| {
+            let k = atom[n];
+            self.kernel.ln_density_ready(&ready[k as usize], self.row(n)) + weights.row(leaf[n])[column(k)].ln()
+        };
+        let sum = |from: usize| (from..(from + TOGETHER).min(self.rows())).map(of_row).sum::<f64>();
+        let mut rows = 0.0;
+        self.by_lots(sum, |part| rows += part);
         rows + arena.ln_prior(&concentrations.alpha)
     }
 }

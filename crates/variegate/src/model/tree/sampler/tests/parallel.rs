@@ -61,3 +61,49 @@ fn long_moves_between_anchors_leave_the_posterior_alone() {
         }
     }
 }
+
+/// Sums over many rows are made in lots: they are those of one row after the other, and to the last bit the same on any number of threads.
+#[test]
+fn sums_of_many_rows_do_not_depend_on_threads() {
+    let x: Vec<f64> = (0..5000).map(|n| f64::from(n * 7919 % 1009) / 100.0 - 5.0).collect();
+    let kernel = super::known(&x, 1, 0.5, 4.0);
+    let state = || {
+        let mut state = State::new(2, x.len(), None, super::concentrations(2, 0.7, 1.3, 0.9));
+        let leaves = [0; 2].map(|_| state.arena.branch(0));
+        for n in 0..x.len() {
+            (state.leaf[n], state.atom[n]) = (leaves[n % 2], (n % 3) as u32);
+            state.arena.attach(leaves[n % 2]);
+        }
+        (0..3).for_each(|_| {
+            state.new_atom();
+        });
+        state.size = vec![1667, 1667, 1666];
+        state.weights.fit(state.arena.slots(), 4);
+        (0..state.arena.slots() as u32).for_each(|z| state.weights.row_mut(z)[..4].copy_from_slice(&[0.1, 0.3, 0.3, 0.3]));
+        state.theta = vec![-1.0, 0.5, 2.0];
+        state
+    };
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut sampler = Sampler::new(&x, 1, kernel.clone(), Rules::default(), state());
+            let figure = sampler.complete_ln_likelihood();
+            move_block(&mut sampler, &x);
+            (sampler.work.stats.clone(), figure, sampler.state.leaf.clone(), sampler.state.atom.clone())
+        })
+    };
+    let (one, three) = (on(1), on(3));
+    assert_eq!(one, three);
+    let sampler = Sampler::new(&x, 1, kernel.clone(), Rules::default(), state());
+    let mut want = vec![0.0; 9];
+    x.iter().enumerate().for_each(|(n, v)| kernel.add(&mut want[n % 3 * 3..][..3], &[*v], 1.0));
+    sampler.work.stats.iter().zip(&want).for_each(|(a, b)| assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} {b}"));
+}
+
+/// All rows between anchors, as one block.
+fn move_block(sampler: &mut Sampler<'_>, x: &[f64]) {
+    let data = Dataset::new(Matrix::dense(x.len(), 1, x.to_vec()));
+    let mut rng = Stream::new(51, 0, Purpose::Check).rng();
+    let moved = sampler.anchored_move(&mut rng).rows(&blocks(&data, x.len())[0]);
+    sampler.take_in(&moved);
+}
