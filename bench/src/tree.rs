@@ -67,7 +67,10 @@ fn speed(options: &Options) -> Result<Value> {
     };
     let threads: Vec<usize> = options.word("threads", "1,2").split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
     let data = generate(rows, columns, components, &mut Stream::new(options.get("seed", 1)?, 0, Purpose::Simulate).rng());
-    let settings = Settings::default().sampler(sampler).alpha(options.get("alpha", 0.35)?).separation(options.get("separation", 0.0)?);
+    let settings = Settings::default()
+        .sampler(sampler)
+        .alpha(options.get("alpha", 0.35f64)?.into())
+        .separation(options.get("separation", 0f64)?.into());
     // under the default a chain begins with too few components, and takes long to split them
     let settings = settings.gamma0(options.get("gamma0", 50.0)?);
     let model = settings.validate()?;

@@ -75,7 +75,8 @@ fn principal_components_stand_for_columns() {
     let table = |x: Vec<f64>, width: usize| Dataset::new(Matrix::dense(x.len() / width, width, x));
     let new: Vec<f64> = [[0.1, 0.2, 0.3, 1.0], [6.0, 2.5, 0.1, 1.0], [30.0, 0.0, 0.0, 2.0]].concat();
     for (sampler, separation) in [(SamplerKind::Sequential, 0.1), (SamplerKind::Slice, 0.0), (SamplerKind::Anchored, 0.1)] {
-        let settings = quick(Settings::default().depth(2).alpha(1.0).sampler(sampler).separation(separation)).n_warmup(10).n_draws(10);
+        let settings =
+            quick(Settings::default().depth(2).alpha(1.0.into()).sampler(sampler).separation(separation.into())).n_warmup(10).n_draws(10);
         let plain = fitted(settings.clone(), &table(principal.of_rows(&x), 2), 1).unwrap();
         let mut data = table(x.clone(), 4);
         data.columns = names.clone();
