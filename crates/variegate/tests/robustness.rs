@@ -262,7 +262,9 @@ fn settings(family: &'static dyn Family, rng: &mut Philox) -> Result<(), String>
         Ok(_) if !admitted => Err(format!("took {given:?}")),
         Ok(model) => {
             let all = model.settings();
-            let kept = given.iter().all(|(name, value)| all.get(name).is_some_and(|v| v == value || v.as_f64() == value.as_f64()));
+            // a number in quotes is that number
+            let number = |v: &Value| v.as_f64().or_else(|| v.as_str()?.parse().ok());
+            let kept = given.iter().all(|(name, value)| all.get(name).is_some_and(|v| v == value || number(v) == number(value)));
             if kept { Ok(()) } else { Err(format!("{given:?} became {all:?}")) }
         }
         Err(error) => {

@@ -215,16 +215,17 @@ impl Kernel {
         each!(self, k => k.ln_density(theta, row))
     }
 
-    /// Atoms with these parameters, one after the other, made ready for many rows.
-    pub(crate) fn ready(&self, theta: &[f64]) -> Vec<Prepared> {
-        let atoms = theta.chunks_exact(self.parameters().max(1));
-        atoms
-            .map(|theta| {
-                let mut out = Prepared::default();
-                each!(self, k => k.ready(theta, &mut out));
-                out
-            })
-            .collect()
+    /// Atoms with these parameters, one after the other, made ready for many rows; `atoms` of them where all columns are left out, so that they
+    /// have no parameters.
+    pub(crate) fn ready(&self, theta: &[f64], atoms: usize) -> Vec<Prepared> {
+        let width = self.parameters();
+        let atoms = theta.len().checked_div(width).unwrap_or(atoms);
+        let of_atom = |k: usize| {
+            let mut out = Prepared::default();
+            each!(self, kernel => kernel.ready(&theta[k * width..][..width], &mut out));
+            out
+        };
+        (0..atoms).map(of_atom).collect()
     }
 
     /// [`Kernel::ln_density`] of an atom made ready, to the last bit.

@@ -322,7 +322,7 @@ impl<'a> Sampler<'a> {
     /// `sum_n [ln f(x_n | theta) + ln beta_leaf(atom)] + ln p(V)`, with the parameters last drawn.
     pub(super) fn complete_ln_likelihood(&self) -> f64 {
         let State { leaf, atom, weights, arena, concentrations, .. } = &self.state;
-        let ready = self.kernel.ready(&self.state.theta);
+        let ready = self.kernel.ready(&self.state.theta, self.state.size.len());
         let of_row = |n: usize| {
             let k = atom[n];
             self.kernel.ln_density_ready(&ready[k as usize], self.row(n)) + weights.row(leaf[n])[column(k)].ln()

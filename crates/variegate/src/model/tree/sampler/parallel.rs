@@ -225,7 +225,7 @@ impl<'a> Move<'a> {
     }
 
     fn make_ready(&self) -> Ready {
-        let atoms = self.kernel.ready(&self.theta);
+        let atoms = self.kernel.ready(&self.theta, self.columns - 1);
         let How::Anchors(leaves, of) = &self.how else {
             return Ready { atoms, weights: vec![], lanes: 0, of_leaves: Anchors::default(), of_atoms: Anchors::default() };
         };

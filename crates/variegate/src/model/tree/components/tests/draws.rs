@@ -72,7 +72,7 @@ fn atoms_made_ready_have_the_same_densities() {
     for case in cases() {
         let (kernel, mut rng) = (&case.kernel, rng(33));
         let theta: Vec<f64> = (0..5).flat_map(|_| kernel.draw(&case.stats(), &mut rng).unwrap()).collect();
-        let ready = kernel.ready(&theta);
+        let ready = kernel.ready(&theta, 5);
         assert_eq!(ready.len(), 5);
         for row in &case.rows {
             let mut each = [0.0; 5];
