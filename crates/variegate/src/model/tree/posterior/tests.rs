@@ -183,6 +183,27 @@ fn wrong_rows_are_refused() {
     assert!(tree.written("png").unwrap_err().to_string().contains("newick"));
 }
 
+/// How often temperatures swapped their states is told, and that some hardly ever did.
+#[test]
+fn swaps_of_temperatures_are_told() {
+    let mut posterior = fitted(&X, 20);
+    let swaps = |tried, accepted| Swaps { tried, accepted };
+    posterior.swaps = vec![swaps(200, 80), swaps(200, 3)];
+    let again = TreePosterior::load(&posterior.save().unwrap()).unwrap();
+    let summary = again.summary();
+    let fact = summary.fact("swap acceptance").unwrap();
+    assert_eq!(*fact, crate::answer::Figure::Numbers(vec![("1-2".into(), 0.4), ("2-3".into(), 0.015)]));
+    assert!(summary.warnings.join(" ").contains("temperatures 2 and 3 hardly ever swapped"), "{:?}", summary.warnings);
+    assert!(!summary.warnings.join(" ").contains("temperatures 1 and 2"));
+    let array = again.arrays().into_iter().find(|a| a.name == "swap_acceptance").unwrap();
+    assert_eq!(array.values, [0.4, 0.015]);
+    // too few to judge by
+    posterior.swaps = vec![swaps(10, 0)];
+    assert!(!posterior.summary().warnings.join(" ").contains("hardly ever swapped"));
+    posterior.swaps = vec![];
+    assert!(posterior.summary().fact("swap acceptance").is_none());
+}
+
 /// With a margin a row is charged for where it would go; the density is not.
 #[test]
 fn a_margin_has_its_say_in_places_alone() {
@@ -211,10 +232,14 @@ fn a_margin_has_its_say_in_places_alone() {
     assert_eq!(posterior.held_out(&data, &effort).unwrap(), density);
 }
 
-/// What version 1 saved says the same.
+/// What earlier versions saved says the same.
 #[test]
 fn earlier_posteriors_are_read() {
     let posterior = fitted(&X, 20);
+    let (draws, lengths, best, same) = (posterior.draws.clone(), posterior.lengths.clone(), posterior.best, posterior.same.clone());
+    let second = Second { bound: posterior.bound.clone(), draws, lengths, best, same };
+    let kept = state::seal(state::Kind::new("tree posterior", &["0.1", "0.1"]), &second).unwrap();
+    assert_eq!(TreePosterior::load(&kept).unwrap().save().unwrap(), posterior.save().unwrap());
     let Bound { columns, width, kernel, separated, said, .. } = posterior.bound.clone();
     let (draws, lengths, best, same) = (posterior.draws.clone(), posterior.lengths.clone(), posterior.best, posterior.same.clone());
     let first = First { bound: FirstBound { columns, width, kernel, separated, said }, draws, lengths, best, same };

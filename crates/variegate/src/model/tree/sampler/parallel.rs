@@ -249,7 +249,7 @@ impl<'a> Move<'a> {
         open.resize(density.len(), false);
         pairs.iter().for_each(|pair| open[pair.2 as usize] = true);
         self.kernel.ln_density_each(&ready.atoms, row, |k| open[k], density);
-        relative(density);
+        relative(density, self.kernel.tau());
         let at = running_pick(pairs.iter().map(|pair| density[pair.2 as usize]), running, &mut turn.rng)?;
         Some((pairs[at].1 as usize, pairs[at].2))
     }
@@ -262,7 +262,7 @@ impl<'a> Move<'a> {
         if !of_atoms.rank.is_empty() {
             of_atoms.close((turn.rank, turn.n), turn.own.1, f64::NEG_INFINITY, density);
         }
-        relative(density);
+        relative(density, self.kernel.tau());
     }
 
     /// A leaf and an atom among those with anchors of lower rank, for the row of this place among some.
@@ -339,8 +339,8 @@ fn running_pick(weights: impl Iterator<Item = f64>, running: &mut Vec<f64>, rng:
     super::row::pick(running, rng)
 }
 
-/// Turns log densities into densities relative to the largest.
-fn relative(ln: &mut [f64]) {
+/// Turns log densities into densities to this power, relative to the largest.
+fn relative(ln: &mut [f64], power: f64) {
     let top = ln.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if top == f64::NEG_INFINITY {
         ln.fill(0.0);
@@ -348,7 +348,7 @@ fn relative(ln: &mut [f64]) {
     }
     wide(
         #[inline(always)]
-        || ln.iter_mut().for_each(|place| *place = exp(*place - top)),
+        || ln.iter_mut().for_each(|place| *place = exp(power * (*place - top))),
     );
 }
 

@@ -87,7 +87,7 @@ fn sums_of_many_rows_do_not_depend_on_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let mut sampler = Sampler::new(&x, 1, kernel.clone(), Rules::default(), state());
-            let figure = sampler.complete_ln_likelihood();
+            let figure = sampler.ln_likelihoods();
             move_block(&mut sampler, &x);
             (sampler.work.stats.clone(), figure, sampler.state.leaf.clone(), sampler.state.atom.clone())
         })
