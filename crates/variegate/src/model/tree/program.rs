@@ -479,7 +479,9 @@ mod tests {
                     sampler.charge_all();
                     Ok(())
                 };
-                program.at_work(&mut chain, 1, STEPS, 1.0, look).unwrap();
+                // E knows no power
+                let energies = [1.0, 0.3].map(|tau| program.at_work(&mut chain, 1, STEPS, tau, look).unwrap());
+                assert!((energies[0] - energies[1]).abs() < 1e-9, "{energies:?}");
                 let now = chain.figures;
                 assert!((kept.charged - now.charged).abs() < 1e-9 && kept.violation == now.violation, "{kept:?} {now:?}");
                 assert!(kept.complete == now.complete && kept.shared == now.shared, "{kept:?} {now:?}");

@@ -71,8 +71,6 @@ fn tempered_fits() {
         let settings = quick(Settings::default().depth(2).alpha(1.0.into()).sampler(sampler).separation(separation.into()).temperatures(3));
         let one = fitted(settings.clone(), &data, 1).unwrap();
         assert_eq!(one.arrays(), fitted(settings, &data, 4).unwrap().arrays(), "{sampler:?}");
-        let labels = labels(one.as_ref());
-        assert!((0..24).all(|n| (labels[2 * n + 1] == labels[1]) == (n % 2 == 0)), "{labels:?}");
         let again = Tree.load(&one.save().unwrap()).unwrap();
         let shown = |p: &dyn Posterior| p.summary().fact("swap acceptance").unwrap().to_string();
         assert!(shown(one.as_ref()).starts_with("1-2 "), "{}", shown(one.as_ref()));
@@ -81,7 +79,6 @@ fn tempered_fits() {
         let rates = one.arrays().into_iter().find(|a| a.name == "swap_acceptance").unwrap();
         assert_eq!(rates.values.len(), 2);
         assert!(rates.values.iter().all(|rate| (30.0 * rate - (30.0 * rate).round()).abs() < 1e-9), "{rates:?}");
-        assert!(rates.values.iter().any(|rate| *rate > 0.0), "{rates:?}");
     }
 }
 
