@@ -159,6 +159,17 @@ def test_the_sampler_of_the_paper():
         ClusterTree(sampler="paper", separation=0.1, **SHORT).fit(X)
 
 
+def test_temperatures():
+    X, _ = rows(24, 2)
+    model = quietly(ClusterTree(depth=2, temperatures=3, **SHORT), X)
+    assert model.swap_acceptance_.shape == (2,)
+    assert ((model.swap_acceptance_ >= 0) & (model.swap_acceptance_ <= 1)).all()
+    assert "swap acceptance" in str(model.summary())
+    assert not hasattr(quietly(ClusterTree(depth=2, **SHORT), X), "swap_acceptance_")
+    with pytest.raises(ValueError, match="paper"):
+        ClusterTree(sampler="paper", temperatures=2, **SHORT).fit(X)
+
+
 def test_binary_rows():
     rng = np.random.default_rng(3)
     X = (rng.random((24, 12)) < np.where(np.arange(24)[:, None] < 12, 0.1, 0.9)).astype(float)

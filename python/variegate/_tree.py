@@ -129,6 +129,8 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         Loadings of the principal components, with `pca` only.
     pca_variances_ : ndarray of shape (pca,)
         Their variances, with `pca` only.
+    swap_acceptance_ : ndarray of shape (temperatures - 1,)
+        Share of the swaps of each temperature with the next that were accepted, with several `temperatures` only.
     posterior_ : Posterior
         The draws as arrays (chain, draw, ...): `log_likelihood`, `log_joint` (with the charges of the margin),
         `n_components`, `n_nodes`, `alpha`, `gamma`, `gamma0`, `violation`...
@@ -206,6 +208,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         theta="collapsed",
         regraft=True,
         split_merge=None,
+        temperatures=1,
         start="sequential",
         n_chains=4,
         n_warmup=2000,
@@ -271,7 +274,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
             setattr(self, f"{name}_", arrays[name])
         self.n_components_ = self.components_.shape[0]
         self.one_path_fraction_ = float(arrays["one_path_fraction"][0])
-        for name in ("pca_loadings", "pca_variances"):
+        for name in ("pca_loadings", "pca_variances", "swap_acceptance"):
             if name in arrays:
                 setattr(self, f"{name}_", arrays[name])
         return arrays

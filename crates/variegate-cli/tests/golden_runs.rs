@@ -31,7 +31,7 @@ use variegate_io::run_dir::{Machine, RunDir};
 const TOLERANCE: f64 = 1e-6;
 
 /// Every program and sampler, and what else has a state of its own: name, family and settings, kind of rows.
-const CASES: [(&str, &str, Rows); 46] = [
+const CASES: [(&str, &str, Rows); 47] = [
     ("logistic-gibbs", "logistic --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
     ("logistic-vb", "logistic --inference vb --max-iter 3000 --tol 1e-300", Rows::Classes(2)),
     ("svm-gibbs", "svm --chains 2 --warmup 150 --draws 20", Rows::Classes(2)),
@@ -84,6 +84,7 @@ const CASES: [(&str, &str, Rows); 46] = [
     ("labels-gibbs", "labels --components 4 --inference gibbs --draws 100 --warmup 20 --thin 1 --chains 2", Rows::Labels),
     ("tree-sequential", "tree --depth 2 --learn-concentrations true --chains 2 --warmup 3000 --draws 3 --thin 2", Rows::Gaps),
     ("tree-margin", "tree --depth 2 --separation 0.3 --chains 2 --warmup 3000 --draws 3 --thin 2", Rows::Plain),
+    ("tree-tempered", "tree --depth 2 --temperatures 3 --separation 0.3 --chains 2 --warmup 1000 --draws 3 --thin 2", Rows::Plain),
     ("tree-slice", "tree --sampler slice --depth 2 --chains 2 --warmup 1000 --draws 3 --thin 2", Rows::Plain),
     (
         "tree-anchored",

@@ -161,6 +161,7 @@ fn an_extended_run_has_the_bits_of_a_longer_one() {
         ("features", ""),
         ("features", "--prior mutual-angular --sampler slice"),
         ("tree", "--depth 2"),
+        ("tree", "--depth 2 --temperatures 3"),
         ("tree", "--sampler anchored --separation 0.2"),
     ] {
         let kind = if options.contains("gaussian") { "--likelihood gaussian" } else { "" };

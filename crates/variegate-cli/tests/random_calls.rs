@@ -120,6 +120,7 @@ const CALLS: [&str; 58] = [
     "simulate labels --rows 20",
     "fit tree x.csv --depth 2 --chains 2 --warmup 4 --draws 6",
     "fit tree x.csv --depth 2 --separation 0.3 --chains 2 --warmup 4 --draws 6",
+    "fit tree x.csv --depth 2 --temperatures 3 --chains 2 --warmup 4 --draws 6",
     "grid tree x.csv --vary separation=0,0.3 --depth 2 --chains 2 --warmup 4 --draws 6",
     "grid logistic d.csv --target label --vary prior-precision=1,2 --chains 2 --warmup 4 --draws 6 --test d.csv",
     "predict runs/t x.csv",

@@ -295,6 +295,8 @@ pub fn cases() -> Vec<Case> {
     add("tree/sequential finite", "tree", plain(Sparse), tree(json!({ "likelihood": "gaussian-full", "n_components": 4 })), None);
     let stated = json!({ "separation": 0.1, "target": "stated", "penalty": "sum", "score_update": "slack", "theta": "explicit" });
     add("tree/sequential stated", "tree", plain(Symmetric), tree(stated), None);
+    let tempered = json!({ "temperatures": 3, "depth": 2, "separation": 0.2, "likelihood": "gaussian-tied" });
+    add("tree/sequential tempered", "tree", plain(Real), tree(tempered), BLOCKS);
     add("tree/slice", "tree", plain(Symmetric), tree(json!({ "sampler": "slice", "depth": 2 })), BLOCKS);
     add("tree/anchored", "tree", plain(Many), tree(json!({ "sampler": "anchored", "separation": 0.2 })), BLOCKS);
     for family in variegate::model::FAMILIES.iter().map(|f| f.name()) {

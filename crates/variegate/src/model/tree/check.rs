@@ -2,10 +2,9 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-use super::draws::Figures;
 use super::generate::{Generator, Given, Unknowns};
 use super::margin::{Calibration, EtaUpdate, Margin};
-use super::program::{Chain, Charging, Choose, Components, FeatureSource, Separation, TreeSampler};
+use super::program::{Chain, Choose, Components, FeatureSource, Separation, TreeSampler};
 use super::settings::Settings;
 use super::simulate;
 use super::state::{REST, State, column};
@@ -34,7 +33,16 @@ impl Subject {
         });
         Self {
             generator,
-            program: TreeSampler { choose, components: Components::Bound(kernel), rules, concentrations, finite, margin, pca: None },
+            program: TreeSampler {
+                choose,
+                components: Components::Bound(kernel),
+                rules,
+                concentrations,
+                finite,
+                margin,
+                pca: None,
+                temperatures: 1,
+            },
         }
     }
 }
@@ -59,11 +67,7 @@ impl Checkable for Subject {
         if let Some(shared) = shared {
             kernel.set_shared(shared);
         }
-        let (figures, charging) = (Figures::default(), Charging::default());
-        Ok(Installed {
-            global: Chain { state, kernel, features: None, said: vec![], figures, principal: None, x: vec![], charging },
-            locals: None,
-        })
+        Ok(Installed { global: Chain::new(state, kernel), locals: None })
     }
 
     fn recover(&self, chain: &Chain, _: &[()]) -> Result<Unknowns> {

@@ -73,8 +73,8 @@ impl Given {
         self.calibration.as_ref().map_or(vec![], |calibration| (0..rows).map(|n| calibration.ln_r(n, &most)).collect())
     }
 
-    /// Tree and scores from the prior, accepted with the charges of all rows.
-    fn draw_tree(&self, rows: usize, alpha: &[f64], rng: &mut Philox) -> (Arena, Vec<u32>, Vec<f64>) {
+    /// Tree and scores from the prior, accepted with the charges of all rows to the power of `tau`.
+    fn draw_tree(&self, rows: usize, alpha: &[f64], tau: f64, rng: &mut Philox) -> (Arena, Vec<u32>, Vec<f64>) {
         let least = self.least(rows, alpha.len());
         loop {
             let (arena, leaves) = paths(rows, alpha, rng);
@@ -83,7 +83,7 @@ impl Given {
                 self.margin.spread * z
             };
             let eta: Vec<f64> = (0..arena.slots() * self.width).map(score).collect();
-            if open01(rng).ln() < self.ln_charge(&arena, &leaves, &eta, &least) {
+            if open01(rng).ln() < tau * self.ln_charge(&arena, &leaves, &eta, &least) {
                 return (arena, leaves, eta);
             }
         }
@@ -111,6 +111,23 @@ impl Generator {
         };
         let (alpha, gamma) = (levels(self.rules.one_alpha), levels(self.rules.one_gamma));
         Ok(Concentrations { alpha, gamma, gamma0: prior.sample(rng) })
+    }
+
+    /// All that is unknown, under the prior and the margin to the power of `tau`.
+    pub(crate) fn draw_unknowns(&self, tau: f64, rng: &mut Philox) -> Result<Unknowns> {
+        let c = self.draw_concentrations(rng)?;
+        let mut kernel = self.kernel.clone();
+        kernel.draw_shared(rng)?;
+        let (arena, leaf, eta) = match &self.margin {
+            Some(margin) => margin.draw_tree(self.rows, &c.alpha, tau, rng),
+            None => {
+                let (arena, leaf) = paths(self.rows, &c.alpha, rng);
+                (arena, leaf, vec![])
+            }
+        };
+        let mut state = self.draw_state(c, arena, leaf, &kernel, rng)?;
+        state.eta = eta;
+        Ok(Unknowns { state, shared: kernel.shared() })
     }
 
     /// Weights, parameters and atoms of rows on these paths.
@@ -221,19 +238,7 @@ impl Generative for Generator {
     type Given = ();
 
     fn prior(&self, rng: &mut Philox) -> Result<Unknowns> {
-        let c = self.draw_concentrations(rng)?;
-        let mut kernel = self.kernel.clone();
-        kernel.draw_shared(rng)?;
-        let (arena, leaf, eta) = match &self.margin {
-            Some(margin) => margin.draw_tree(self.rows, &c.alpha, rng),
-            None => {
-                let (arena, leaf) = paths(self.rows, &c.alpha, rng);
-                (arena, leaf, vec![])
-            }
-        };
-        let mut state = self.draw_state(c, arena, leaf, &kernel, rng)?;
-        state.eta = eta;
-        Ok(Unknowns { state, shared: kernel.shared() })
+        self.draw_unknowns(1.0, rng)
     }
 
     fn data(&self, unknowns: &Unknowns, (): &(), rng: &mut Philox) -> Result<Dataset<'static>> {

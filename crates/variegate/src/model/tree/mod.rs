@@ -23,6 +23,7 @@ mod sampler;
 mod settings;
 mod simulate;
 mod state;
+mod tempering;
 
 pub use numbers::{Numbers, Pull};
 pub use posterior::TreePosterior;

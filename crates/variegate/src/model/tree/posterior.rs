@@ -16,6 +16,7 @@ use super::predict::{Batch, Separated};
 use super::principal::Principal;
 use super::program::TreeSampler;
 use super::settings::{Settings, TargetKind};
+use super::tempering::Swaps;
 use crate::answer::{
     Answers, ClusterRows, ClusterTree, HeldOut, HeldOutEffort, HiddenComponents, KeptDraws, NamedArray, Origin, PlacedRows, Posterior,
     Responsibilities, RowDensity, Summary, WhichTree, check_new_rows, evenly,
@@ -25,7 +26,7 @@ use crate::infer::assignment::assign;
 use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
-const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1", "0.1"]);
+const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1", "0.1", "0.1"]);
 /// Pairs of rows that are counted in all draws and at all levels, at most; of many rows fewer draws are looked at, evenly spaced.
 const MOST_PAIRS: usize = 20_000_000_000;
 /// Draws that are counted at least.
@@ -78,11 +79,28 @@ struct FirstBound {
     said: Vec<String>,
 }
 
-impl From<First> for TreePosterior {
+impl From<First> for Second {
     fn from(First { bound, draws, lengths, best, same }: First) -> Self {
         let FirstBound { columns, width, kernel, separated, said } = bound;
         let bound = Bound { columns, width, kernel, separated, said, principal: None };
-        Self { bound, draws, lengths, best, same, derived: Derived::default() }
+        Self { bound, draws, lengths, best, same }
+    }
+}
+
+/// The posterior as version 2 kept it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+struct Second {
+    bound: Bound,
+    draws: Vec<Draw>,
+    lengths: Vec<usize>,
+    best: usize,
+    same: Vec<Vec<Option<usize>>>,
+}
+
+impl From<Second> for TreePosterior {
+    fn from(Second { bound, draws, lengths, best, same }: Second) -> Self {
+        Self { bound, draws, lengths, best, same, swaps: vec![], derived: Derived::default() }
     }
 }
 
@@ -97,6 +115,8 @@ pub struct TreePosterior {
     pub(super) best: usize,
     /// For each draw, which component of the best draw each of its atoms is, by the rows they share.
     pub(super) same: Vec<Vec<Option<usize>>>,
+    /// Swaps of each temperature with the next, in all chains; none without tempering.
+    pub(super) swaps: Vec<Swaps>,
     #[serde(skip)]
     derived: Derived,
 }
@@ -139,6 +159,13 @@ impl TreePosterior {
         said.extend(settings.shallow(rows));
         let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said, principal: chain.principal };
         let mut all = Self::of(bound, chains)?;
+        if settings.temperatures > 1 {
+            for chain in kept.chains() {
+                let found = saved_global::<TreeSampler>(&chain.checkpoint)?.swaps;
+                all.swaps.resize(found.len().max(all.swaps.len()), Swaps::default());
+                all.swaps.iter_mut().zip(found).for_each(|(sum, own)| sum.add(own));
+            }
+        }
         let crowded = all.bound.separated.is_some() && all.draws.iter().any(Draw::is_crowded);
         all.bound.said.extend(settings.approximate(crowded).map(String::from));
         Ok(all)
@@ -165,12 +192,13 @@ impl TreePosterior {
         let best = (0..draws.len()).fold(0, better);
         let reference = &draws[best];
         let same = draws.par_iter().map(|draw| same_atoms(draw, reference)).collect();
-        Self { bound, draws, lengths, best, same, derived: Derived::default() }
+        Self { bound, draws, lengths, best, same, swaps: vec![], derived: Derived::default() }
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
         Ok(state::unseal_older(SAVED, saved, |older| match older.version {
-            1 => Ok(older.decode::<First>()?.into()),
+            1 => Ok(Second::from(older.decode::<First>()?).into()),
+            2 => Ok(older.decode::<Second>()?.into()),
             _ => Err(older.refused()),
         })?)
     }

@@ -323,6 +323,22 @@ mod tests {
         assert!(nothing[0].is_nan());
     }
 
+    /// What all atoms share is the draw's own: in the densities of atoms, and of a new one.
+    #[test]
+    fn a_draw_has_its_own_variance() {
+        use crate::model::tree::components::{Family, Matrix, Prior};
+        let prior =
+            Prior { mean: Some(vec![0.0]), mean_covariance: Some(Matrix::Multiple(4.0)), variance_rate: Some(1.0), ..Prior::default() };
+        let kernel = crate::model::tree::sampler::tests::bind(Family::GaussianTied, &prior, &X, 1);
+        let (_, mut draws) = posterior_draws(1);
+        draws[0].figures.shared = 0.3;
+        let found = Frame::new(&draws[0], &kernel).ln_densities(&[0.7]);
+        let normal = |mean: f64, variance: f64| -0.5 * ((std::f64::consts::TAU * variance).ln() + (0.7 - mean).powi(2) / variance);
+        assert!((found[0] - normal(0.0, 4.3)).abs() < 1e-12, "{found:?}");
+        let atoms = draws[0].theta.iter().zip(&found[1..]);
+        atoms.for_each(|(mean, found)| assert!((found - normal(*mean, 0.3)).abs() < 1e-12, "{found}"));
+    }
+
     /// The margin's part of a place is what the row is charged when it is put there: the tree is built with it and charged as any other.
     #[test]
     fn the_margin_of_a_new_row() {

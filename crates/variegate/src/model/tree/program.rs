@@ -3,7 +3,7 @@
 //! What concerns the tree as a whole is the work of one thread, on rows that are gathered in the first sweep and kept beside the state.
 //! They are not part of it: a chain that goes on from a checkpoint gathers them again and makes the same draws. Rows choose path and atom
 //! there, one after the other (`sequential`), or where they are, in blocks, all at once (`slice`, `anchored`): the draws are then the same
-//! for any number of threads.
+//! for any number of threads. With several temperatures a chain has as many states, which take turns within a sweep (`tempering.rs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use super::margin::{Calibration, EtaUpdate, Features, Margin};
 use super::principal::Principal;
 use super::sampler::{Charges, Move, Rules, Sampler};
 use super::state::{Concentrations, State};
-use crate::run::{Block, Draws, List, Merge, Program, Report, Rows, Stream, Tick};
+use super::tempering::{Rung, Swaps, powers};
+use crate::run::{Block, Draws, List, Merge, Philox, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
 
 /// How rows choose.
@@ -43,6 +44,8 @@ pub(crate) struct TreeSampler {
     pub(crate) margin: Option<Separation>,
     /// Principal components in place of columns, so many of them.
     pub(crate) pca: Option<usize>,
+    /// Rungs of parallel tempering; 1 is none.
+    pub(crate) temperatures: usize,
 }
 
 /// Components, before or after they saw the columns of the data.
@@ -181,6 +184,10 @@ pub(crate) struct Chain {
     pub(crate) figures: Figures,
     /// How columns become coordinates, where they do.
     pub(crate) principal: Option<Principal>,
+    /// Rungs of tempering above the first, which is the state itself.
+    pub(crate) hot: Vec<Rung>,
+    /// Swaps of each rung with the next.
+    pub(crate) swaps: Vec<Swaps>,
     /// Rows, or their coordinates, gathered as they are needed.
     #[serde(skip)]
     pub(crate) x: Vec<f64>,
@@ -200,13 +207,38 @@ struct First {
     figures: Figures,
 }
 
-impl From<First> for Chain {
-    fn from(First { state, kernel, features, said, figures }: First) -> Self {
-        Self { state, kernel, features, said, figures, principal: None, x: vec![], charging: Charging::default() }
+/// The same as version 2 kept it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+struct Second {
+    first: First,
+    principal: Option<Principal>,
+}
+
+impl From<Second> for Chain {
+    fn from(Second { first, principal }: Second) -> Self {
+        let First { state, kernel, features, said, figures } = first;
+        Self { principal, figures, said, features, ..Self::new(state, kernel) }
     }
 }
 
 impl Chain {
+    /// A chain in a state, of which nothing else is known.
+    pub(crate) fn new(state: State, kernel: Kernel) -> Self {
+        Self {
+            state,
+            kernel,
+            features: None,
+            said: vec![],
+            figures: Figures::default(),
+            principal: None,
+            hot: vec![],
+            swaps: vec![],
+            x: vec![],
+            charging: Charging::default(),
+        }
+    }
+
     /// Numbers of a row: its coordinates, or its columns.
     fn cols(&self, columns: usize) -> usize {
         self.principal.as_ref().map_or(columns, Principal::len)
@@ -238,19 +270,28 @@ impl Merge for Answer {
 }
 
 impl TreeSampler {
-    /// Does something with the chain at work, and puts down what came of it.
-    fn at_work<T>(&self, chain: &mut Chain, cols: usize, step: u64, work: impl FnOnce(&mut Sampler<'_>) -> Result<T>) -> Result<T> {
+    /// Does something with the chain at work, its likelihood and its margin to the power of `tau`, and puts down what came of it. Gives back
+    /// `sum_n ln f(x_n | theta) + ln Reg`, to the power of 1.
+    fn at_work(
+        &self,
+        chain: &mut Chain,
+        cols: usize,
+        step: u64,
+        tau: f64,
+        work: impl FnOnce(&mut Sampler<'_>) -> Result<()>,
+    ) -> Result<f64> {
         if let Some(separation) = &self.margin {
             let codes = codes_of(&chain.kernel, &chain.x, cols);
             chain.charging.prepare(separation, &mut chain.features, &chain.x, &codes, step)?;
         }
         let charging = &chain.charging;
         let ln_r = |n: usize, siblings: &[usize]| match &charging.tables {
-            Some((_, Some(calibration))) => calibration.ln_r(n, siblings),
+            Some((_, Some(calibration))) => tau * calibration.ln_r(n, siblings),
             _ => 0.0,
         };
+        let tempered = |margin: Margin| Margin { separation: tau * margin.separation, ..margin };
         let charges = self.margin.as_ref().filter(|_| !charging.idle).map(|separation| Charges {
-            margin: separation.at(step),
+            margin: tempered(separation.at(step)),
             update: separation.update,
             features: &charging.features,
             width: charging.width,
@@ -258,21 +299,55 @@ impl TreeSampler {
         });
         let depth = chain.state.arena.depth();
         let state = std::mem::replace(&mut chain.state, State::new(depth, 0, self.finite, self.concentrations.clone()));
-        let mut sampler = Sampler::idle(&chain.x, cols, chain.kernel.clone(), self.rules.clone(), state, charges);
+        let mut sampler = Sampler::idle(&chain.x, cols, chain.kernel.clone().tempered(tau), self.rules.clone(), state, charges);
         // after an error a row may be without a place, and nothing can be said of the state
-        let done = work(&mut sampler)?;
-        let complete = sampler.complete_ln_likelihood();
+        work(&mut sampler)?;
+        let (complete, rows) = sampler.ln_likelihoods();
         let (violation, ln_charge) = sampler.charged();
         let shared = sampler.kernel.shared().unwrap_or(f64::NAN);
-        chain.figures = Figures { complete, charged: complete + ln_charge, violation, shared };
-        (chain.state, chain.kernel) = (sampler.state, sampler.kernel);
-        Ok(done)
+        let ln_reg = ln_charge / tau;
+        chain.figures = Figures { complete, charged: complete + ln_reg, violation, shared };
+        (chain.state, chain.kernel) = (sampler.state, sampler.kernel.tempered(1.0));
+        Ok(rows + ln_reg)
+    }
+
+    /// Places all rows of the chain at work.
+    fn begin(&self, chain: &mut Chain, cols: usize, tau: f64, rng: &mut Philox) -> Result<f64> {
+        self.at_work(chain, cols, 0, tau, |sampler| {
+            sampler.refresh();
+            sampler.charge_all();
+            sampler.start(rng)?;
+            sampler.draw_theta(rng)
+        })
+    }
+
+    /// One sweep of the chain at work, on rows that were gathered.
+    fn sweep_at(&self, chain: &mut Chain, rows: &mut dyn Rows<Self>, tick: Tick, tau: f64, rng: &mut Philox) -> Result<f64> {
+        let cols = chain.cols(rows.shape().cols);
+        let principal = chain.principal.clone();
+        let step = self.margin.as_ref().map_or(0, |separation| separation.step(tick.sweep, tick.warm_up));
+        self.at_work(chain, cols, step, tau, |sampler| match self.choose {
+            Choose::InTurn => sampler.sweep(rng),
+            Choose::Slices => {
+                let ask = Ask::Move(Box::new(sampler.sliced_move(rng)?.along(principal.as_ref())));
+                let moved = rows.all(&ask)?.moved.0;
+                sampler.take_in(&moved);
+                sampler.sweep_rest(rng)
+            }
+            Choose::Anchors => {
+                let ask = Ask::Move(Box::new(sampler.anchored_move(rng).along(principal.as_ref())));
+                let moved = rows.all(&ask)?.moved.0;
+                sampler.take_in(&moved);
+                sampler.move_some_in_turn(rng)?;
+                sampler.sweep_rest(rng)
+            }
+        })
     }
 }
 
 impl Program for TreeSampler {
     const NAME: &'static str = "tree";
-    const RELEASES: &'static [&'static str] = &["0.1", "0.1"];
+    const RELEASES: &'static [&'static str] = &["0.1", "0.1", "0.1"];
     type Global = Chain;
     type Local = ();
     type Ask<'a> = Ask<'a>;
@@ -281,19 +356,20 @@ impl Program for TreeSampler {
 
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<Chain> {
         let (depth, shape) = (self.concentrations.alpha.len(), rows.shape());
-        let state = State::new(depth, shape.rows, self.finite, self.concentrations.clone());
+        let empty = || State::new(depth, shape.rows, self.finite, self.concentrations.clone());
         let mut x = rows.all(&Ask::Cells)?.cells.0;
         let (kernel, principal, said) = self.components.bind(&mut x, self.pca)?;
-        let mut chain =
-            Chain { state, kernel, features: None, said, figures: Figures::default(), principal, x, charging: Charging::default() };
+        let shared = kernel.shared();
+        let mut chain = Chain { said, principal, x, ..Chain::new(empty(), kernel) };
         let mut rng = stream.rng();
         let cols = chain.cols(shape.cols);
-        self.at_work(&mut chain, cols, 0, |sampler| {
-            sampler.refresh();
-            sampler.charge_all();
-            sampler.start(&mut rng)?;
-            sampler.draw_theta(&mut rng)
-        })?;
+        self.begin(&mut chain, cols, 1.0, &mut rng)?;
+        for (rung, tau) in powers(self.temperatures).into_iter().enumerate().skip(1) {
+            chain.hot.push(Rung { state: empty(), shared, figures: Figures::default() });
+            chain.exchange(rung);
+            self.begin(&mut chain, cols, tau, &mut rng)?;
+            chain.exchange(rung);
+        }
         if chain.charging.idle {
             chain.said.push("no column varies, so the margin has nothing to tell siblings by: `separation` is left out".into());
         }
@@ -301,7 +377,12 @@ impl Program for TreeSampler {
     }
 
     fn convert(version: u16, global: &[u8]) -> Option<Chain> {
-        if version == 1 { postcard::from_bytes::<First>(global).ok().map(Chain::from) } else { None }
+        let found = match version {
+            1 => Second { first: postcard::from_bytes(global).ok()?, principal: None },
+            2 => postcard::from_bytes(global).ok()?,
+            _ => return None,
+        };
+        Some(found.into())
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) {}
@@ -315,29 +396,20 @@ impl Program for TreeSampler {
             };
         }
         let mut rng = tick.stream.rng();
-        let cols = chain.cols(rows.shape().cols);
-        let principal = chain.principal.clone();
-        let step = self.margin.as_ref().map_or(0, |separation| separation.step(tick.sweep, tick.warm_up));
-        let swept = self.at_work(chain, cols, step, |sampler| match self.choose {
-            Choose::InTurn => sampler.sweep(&mut rng),
-            Choose::Slices => {
-                let ask = Ask::Move(Box::new(sampler.sliced_move(&mut rng)?.along(principal.as_ref())));
-                let moved = rows.all(&ask)?.moved.0;
-                sampler.take_in(&moved);
-                sampler.sweep_rest(&mut rng)
-            }
-            Choose::Anchors => {
-                let ask = Ask::Move(Box::new(sampler.anchored_move(&mut rng).along(principal.as_ref())));
-                let moved = rows.all(&ask)?.moved.0;
-                sampler.take_in(&moved);
-                sampler.move_some_in_turn(&mut rng)?;
-                sampler.sweep_rest(&mut rng)
-            }
-        });
-        swept.map_err(|error| in_sweep(error, tick.sweep))?;
+        let mut energies = Vec::with_capacity(chain.rungs());
+        for (rung, tau) in powers(chain.rungs()).into_iter().enumerate() {
+            chain.exchange(rung);
+            let swept = self.sweep_at(chain, rows, tick, tau, &mut rng);
+            chain.exchange(rung);
+            energies.push(swept.map_err(|error| in_sweep(error, tick.sweep))?);
+        }
+        let swapped = chain.swap_neighbours(&energies, tick.sweep, !tick.warm_up, &mut rng);
         let state = &chain.state;
         let nodes = (1..=state.arena.depth()).map(|l| (format!("nodes_{l}"), state.arena.at_level(l).len() as f64));
-        let extras = nodes.chain([("violation".to_string(), chain.figures.violation)]).collect();
+        let mut extras: Vec<_> = nodes.chain([("violation".to_string(), chain.figures.violation)]).collect();
+        if chain.rungs() > 1 {
+            extras.push(("swaps".into(), swapped as f64));
+        }
         let components = state.occupied_atoms() as u32;
         Ok(Report { objective: chain.figures.charged, components, converged: false, extras })
     }
@@ -377,16 +449,65 @@ fn in_sweep(error: Error, sweep: u64) -> Error {
 mod tests {
     use super::*;
     use crate::model::tree::sampler::tests::{concentrations, known};
+    use serde_json::json;
 
-    /// A chain that version 1 kept goes on.
+    /// Whichever rung a state came from, its figures are those of the whole likelihood and the whole margin.
+    #[test]
+    fn figures_are_those_of_power_1() {
+        use crate::data::{Dataset, Matrix, blocks};
+        use crate::run::{Purpose, Shape, Threads};
+        let x: Vec<f64> = (0..12).map(|n| f64::from(n % 3) * 2.0 + 0.1 * f64::from(n)).collect();
+        let given = json!({ "depth": 2, "alpha": 1.0, "separation": 0.3, "margin": 2.0, "likelihood": "gaussian-tied", "temperatures": 3 });
+        let settings = crate::model::resolve::<super::super::Settings>("tree", given.as_object().unwrap()).unwrap();
+        let program = settings.program(12, vec!["a".into()]);
+        let data = Dataset::new(Matrix::dense(12, 1, x));
+        let (cut, shape) = (blocks(&data, 5), Shape { rows: 12, cols: 1, blocks: 3, block_rows: 5 });
+        let mut rows = Threads::new(&program, &cut, shape, 3, 0, None);
+        rows.begin(0);
+        let mut chain = program.start(&mut rows, Stream::new(3, 0, Purpose::Start)).unwrap();
+        let (mut swapped, mut violated) = (0.0, 0.0);
+        for sweep in 1..=12 {
+            rows.begin(sweep);
+            let tick = Tick { stream: Stream::new(3, 0, Purpose::Sweep).sweep(sweep), sweep, warm_up: false };
+            let report = program.sweep(&mut chain, &mut rows as &mut dyn Rows<TreeSampler>, tick).unwrap();
+            assert_eq!(report.objective, chain.figures.charged);
+            swapped += report.extras.iter().find(|e| e.0 == "swaps").unwrap().1;
+            for rung in 0..3 {
+                chain.exchange(rung);
+                let kept = chain.figures;
+                let look = |sampler: &mut Sampler<'_>| {
+                    sampler.charge_all();
+                    Ok(())
+                };
+                // E knows no power
+                let energies = [1.0, 0.3].map(|tau| program.at_work(&mut chain, 1, STEPS, tau, look).unwrap());
+                assert!((energies[0] - energies[1]).abs() < 1e-9, "{energies:?}");
+                let now = chain.figures;
+                assert!((kept.charged - now.charged).abs() < 1e-9 && kept.violation == now.violation, "{kept:?} {now:?}");
+                assert!(kept.complete == now.complete && kept.shared == now.shared, "{kept:?} {now:?}");
+                violated += now.violation;
+                chain.exchange(rung);
+            }
+        }
+        assert!(swapped > 3.0 && violated > 3.0, "{swapped} {violated}");
+    }
+
+    /// A chain that an earlier version kept goes on.
     #[test]
     fn earlier_states_are_read() {
+        let x = [0.5, 1.0, 2.0];
         let state = State::new(2, 3, None, concentrations(2, 0.7, 1.3, 0.9));
-        let (kernel, figures) = (known(&[0.5, 1.0, 2.0], 1, 0.5, 4.0), Figures { complete: -3.5, ..Figures::default() });
-        let first = First { state: state.clone(), kernel: kernel.clone(), features: None, said: vec!["x".into()], figures };
-        let chain = TreeSampler::convert(1, &postcard::to_stdvec(&first).unwrap()).unwrap();
-        assert_eq!((chain.state, chain.kernel, chain.figures, chain.principal), (state, kernel, figures, None));
-        assert_eq!(chain.said, ["x"]);
-        assert!(TreeSampler::convert(2, &[]).is_none());
+        let (kernel, figures) = (known(&x, 1, 0.5, 4.0), Figures { complete: -3.5, ..Figures::default() });
+        let names = vec!["a".to_string()];
+        let principal = Principal::new(&x, &Columns::of(Family::GaussianKnown, &x, &names).unwrap(), 1).unwrap();
+        let first = || First { state: state.clone(), kernel: kernel.clone(), features: None, said: vec!["x".into()], figures };
+        let second = Second { first: first(), principal: Some(principal.clone()) };
+        let (one, two) = (postcard::to_stdvec(&first()).unwrap(), postcard::to_stdvec(&second).unwrap());
+        for (version, kept, principal) in [(1, one, None), (2, two, Some(principal))] {
+            let chain = TreeSampler::convert(version, &kept).unwrap();
+            assert_eq!((&chain.state, &chain.kernel, chain.figures, chain.principal), (&state, &kernel, figures, principal));
+            assert_eq!((chain.said, chain.hot, chain.swaps), (vec!["x".to_string()], vec![], vec![]));
+        }
+        assert!(TreeSampler::convert(2, &[]).is_none() && TreeSampler::convert(3, &[]).is_none());
     }
 }

@@ -12,6 +12,15 @@ const ONE_PATH: f64 = 0.5;
 /// Names of rows that describe a node.
 const NAMED: usize = 6;
 
+/// A share of accepted swaps of two temperatures below this is a warning, unless few were tried.
+const FEW_SWAPS: f64 = 0.05;
+const ENOUGH_TRIES: u64 = 50;
+
+/// Names of so many pairs of neighbouring temperatures.
+fn pairs(count: usize) -> impl Iterator<Item = String> {
+    (1..=count).map(|r| format!("{r}-{}", r + 1))
+}
+
 /// How often each number occurs, as a share.
 fn shares(values: &[f64]) -> Vec<(String, f64)> {
     let mut sorted = values.to_vec();
@@ -121,6 +130,21 @@ impl TreePosterior {
             let remark = format!("{share:.0} % of the variance of all columns, {:.4}", principal.total);
             facts.push(Fact::new("variance of principal components", Figure::Numbers(figures)).remark(remark));
         }
+        if !self.swaps.is_empty() {
+            let figures = self.swaps.iter().zip(pairs(self.swaps.len())).map(|(s, pair)| (pair, (1e4 * s.rate()).round() / 1e4)).collect();
+            let remark = "of neighbouring temperatures, after the warm-up";
+            facts.push(Fact::new("swap acceptance", Figure::Numbers(figures)).remark(remark));
+            for (r, swaps) in self.swaps.iter().enumerate().filter(|(_, s)| s.tried >= ENOUGH_TRIES && s.rate() < FEW_SWAPS) {
+                warnings.push(format!(
+                    "temperatures {} and {} hardly ever swapped their states ({} of {} times), so that those beyond are of little use: take more \
+                     `temperatures`",
+                    r + 1,
+                    r + 2,
+                    swaps.accepted,
+                    swaps.tried
+                ));
+            }
+        }
         facts.extend(DrawTable::facts(&self.lengths));
 
         let mut numbers = DrawTable::new("parameters", &self.lengths);
@@ -221,6 +245,10 @@ impl TreePosterior {
         ];
         if let Some((_, name, values)) = self.shared() {
             all.push(NamedArray::draws(name, values));
+        }
+        if !self.swaps.is_empty() {
+            let rates = self.swaps.iter().map(|s| s.rate()).collect();
+            all.push(NamedArray::new("swap_acceptance", vec![Dim::named("pair", pairs(self.swaps.len()))], rates));
         }
         if let Some(principal) = &self.bound.principal {
             let component = || Dim::named("principal", principal.names());

@@ -214,6 +214,9 @@ settings! {
         regraft: bool = true, in switch(), read by Check;
         /// Tries to split or merge components in a sweep; nothing takes 1, and 0 below 10 rows.
         split_merge: Option<u64> = None, in whole_or_nothing(0, 10_000), read by Check;
+        /// Number of temperatures of parallel tempering, at which the likelihood has powers from 1 down to 0.2; 1 is none. A sweep takes as many
+        /// times as long: for chains that disagree.
+        temperatures: u64 = 1, in whole(1, 32);
         /// Where chains begin; ward is Ward's tree of clusters by k-means.
         start: StartKind = StartKind::Sequential, in word(StartKind::WORDS);
         sampling { n_chains: 4, n_warmup: 2000, n_draws: 1000, thin: 2 }
@@ -278,7 +281,7 @@ impl Settings {
             (!paper, &["own_margin"], "left out unless `sampler` is paper: the margins of all rows enter"),
             (
                 paper,
-                &["n_components", "learn_concentrations", "score_update", "path_move", "theta", "regraft", "split_merge"],
+                &["n_components", "learn_concentrations", "score_update", "path_move", "theta", "regraft", "split_merge", "temperatures"],
                 "left out where `sampler` is paper: its sweep has one way of its own",
             ),
             (!self.learn_concentrations, &["concentration_shape", "concentration_rate"], "left out unless `learn_concentrations` is true"),
@@ -442,6 +445,7 @@ impl Settings {
             finite: self.n_components.map(|n| n as usize),
             margin: separation,
             pca: self.pca.map(|count| count as usize),
+            temperatures: self.temperatures as usize,
         }
     }
 }

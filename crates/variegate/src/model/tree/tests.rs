@@ -62,6 +62,26 @@ fn every_family_and_sampler_fits() {
     }
 }
 
+/// Tempered fits of all samplers, the same draws for any number of threads; the summary tells how often temperatures swapped their states.
+#[test]
+fn tempered_fits() {
+    let x: Vec<f64> = (0..24).flat_map(|n| [f64::from(n % 2) * 20.0 + f64::from(n % 5), f64::from(n % 3)]).collect();
+    let data = Dataset::new(Matrix::dense(24, 2, x));
+    for (sampler, separation) in [(SamplerKind::Sequential, 0.2), (SamplerKind::Slice, 0.0), (SamplerKind::Anchored, 0.2)] {
+        let settings = quick(Settings::default().depth(2).alpha(1.0.into()).sampler(sampler).separation(separation.into()).temperatures(3));
+        let one = fitted(settings.clone(), &data, 1).unwrap();
+        assert_eq!(one.arrays(), fitted(settings, &data, 4).unwrap().arrays(), "{sampler:?}");
+        let again = Tree.load(&one.save().unwrap()).unwrap();
+        let shown = |p: &dyn Posterior| p.summary().fact("swap acceptance").unwrap().to_string();
+        assert!(shown(one.as_ref()).starts_with("1-2 "), "{}", shown(one.as_ref()));
+        assert_eq!(shown(again.as_ref()), shown(one.as_ref()));
+        // two chains of 30 sweeps after the warm-up, every other of which tries a pair
+        let rates = one.arrays().into_iter().find(|a| a.name == "swap_acceptance").unwrap();
+        assert_eq!(rates.values.len(), 2);
+        assert!(rates.values.iter().all(|rate| (30.0 * rate - (30.0 * rate).round()).abs() < 1e-9), "{rates:?}");
+    }
+}
+
 /// With principal components a fit is that of the rows' coordinates, to the last bit: draws, densities and places of new rows given in columns,
 /// distances; and what was saved says the same. All samplers, and a margin.
 #[test]
@@ -131,6 +151,9 @@ fn settings_that_cannot_be_are_refused() {
     assert!(said(json!({ "separation": 0.1, "own_margin": "marginal" })).contains("unless `sampler` is paper"));
     assert!(said(json!({ "separation": 0.1, "sampler": "paper" })).contains("no calibration"));
     assert!(said(json!({ "sampler": "paper", "learn_concentrations": true })).contains("`sampler` is paper"));
+    assert!(said(json!({ "sampler": "paper", "temperatures": 3 })).contains("`sampler` is paper"));
+    assert!(said(json!({ "temperatures": 0 })).contains("from 1 to 32"));
+    assert!(said(json!({ "temperatures": 33 })).contains("from 1 to 32"));
     assert!(said(json!({ "concentration_shape": 2.0 })).contains("`learn_concentrations`"));
     assert!(said(json!({ "variance": 2.0 })).contains("gaussian-known"));
     assert!(said(json!({ "likelihood": "poisson", "prior_strength": 2.0 })).contains("`prior_strength`"));

@@ -1,7 +1,7 @@
 //! The joint-distribution test of whole sweeps, and of how a chain is saved.
 
 use super::super::components::{Family, Matrix, Prior};
-use super::super::draws::Draw;
+use super::super::draws::{Draw, Figures};
 use super::super::generate::Given;
 use super::super::margin::{Calibration, Margin, Penalty};
 use super::super::sampler::tests::{bind, known};

@@ -140,10 +140,14 @@ impl Kernel {
     }
 
     /// The same kernel with rows that count `tau` times: for a rung of tempering. Statistics made before are of another temperature.
-    #[cfg(test)]
     pub(crate) fn tempered(mut self, tau: f64) -> Self {
         self.tau = tau;
         self
+    }
+
+    /// How often a row counts: the power of its likelihood.
+    pub(crate) fn tau(&self) -> f64 {
+        self.tau
     }
 
     /// Numbers of an atom's statistics; all 0 without rows.

@@ -90,6 +90,40 @@ fn groups_are_found_and_new_rows_join_them() {
     }
 }
 
+/// On the tree of the best draw, by the definition: shares of all places, their sums below nodes and above levels, and the likeliest place with
+/// the nodes on the way to it.
+#[test]
+fn places_on_the_best_draw() {
+    let posterior = fitted(&X, 40);
+    let draw = &posterior.draws[posterior.best];
+    let (frame, nodes) = (Frame::new(draw, &posterior.bound.kernel), draw.nodes());
+    let x = [-5.1, 4.0, 0.0, 60.0];
+    let placed = posterior.place(&rows(&x), WhichTree::Best).unwrap();
+    assert_eq!((placed.levels, placed.nodes), (2, nodes));
+    let above = |z: usize| draw.parent[z] as usize;
+    for (i, x) in x.iter().enumerate() {
+        let weights: Vec<f64> = frame.ln_weights(&[*x], None).iter().map(|w| w.exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let share = |which: &dyn Fn(usize) -> bool| (0..nodes).filter(|&z| which(z)).map(|z| weights[z]).sum::<f64>() / total;
+        for z in 0..nodes {
+            let want = share(&|y| z == 0 || y == z || (y > 0 && above(y) == z));
+            assert!((placed.through[i * nodes + z] - want).abs() < 1e-12, "row {i}, node {z}");
+        }
+        for level in 1..=2 {
+            let want = share(&|z| (draw.level[z] as usize) < level);
+            assert!((placed.new[2 * i + level - 1] - want).abs() < 1e-12, "row {i}, level {level}");
+        }
+        let place = (0..nodes).fold(0, |best, z| if weights[z] > weights[best] { z } else { best });
+        let path = match draw.level[place] {
+            0 => [None; 2],
+            1 => [Some(place), None],
+            _ => [Some(above(place)), Some(place)],
+        };
+        assert_eq!((placed.place[i], &placed.path[2 * i..2 * i + 2]), (place, &path[..]), "row {i}");
+    }
+    assert!(placed.place.contains(&0) && placed.place.iter().any(|&z| draw.level[z] == 2));
+}
+
 #[test]
 fn densities_and_components_of_new_rows() {
     let posterior = fitted(&X, 100);
@@ -183,6 +217,27 @@ fn wrong_rows_are_refused() {
     assert!(tree.written("png").unwrap_err().to_string().contains("newick"));
 }
 
+/// How often temperatures swapped their states is told, and that some hardly ever did.
+#[test]
+fn swaps_of_temperatures_are_told() {
+    let mut posterior = fitted(&X, 20);
+    let swaps = |tried, accepted| Swaps { tried, accepted };
+    posterior.swaps = vec![swaps(200, 80), swaps(200, 3)];
+    let again = TreePosterior::load(&posterior.save().unwrap()).unwrap();
+    let summary = again.summary();
+    let fact = summary.fact("swap acceptance").unwrap();
+    assert_eq!(*fact, crate::answer::Figure::Numbers(vec![("1-2".into(), 0.4), ("2-3".into(), 0.015)]));
+    assert!(summary.warnings.join(" ").contains("temperatures 2 and 3 hardly ever swapped"), "{:?}", summary.warnings);
+    assert!(!summary.warnings.join(" ").contains("temperatures 1 and 2"));
+    let array = again.arrays().into_iter().find(|a| a.name == "swap_acceptance").unwrap();
+    assert_eq!(array.values, [0.4, 0.015]);
+    // too few to judge by
+    posterior.swaps = vec![swaps(10, 0)];
+    assert!(!posterior.summary().warnings.join(" ").contains("hardly ever swapped"));
+    posterior.swaps = vec![];
+    assert!(posterior.summary().fact("swap acceptance").is_none());
+}
+
 /// With a margin a row is charged for where it would go; the density is not.
 #[test]
 fn a_margin_has_its_say_in_places_alone() {
@@ -190,6 +245,7 @@ fn a_margin_has_its_say_in_places_alone() {
     let data = rows(&[0.8]);
     let effort = HeldOutEffort::default();
     let (places, density) = (posterior.place(&data, WhichTree::Point).unwrap(), posterior.held_out(&data, &effort).unwrap());
+    let (shares, best) = (posterior.responsibilities(&data).unwrap(), posterior.place(&data, WhichTree::Best).unwrap());
     let features = Features::new(&X, &[0], Some(3.0), false);
     // scores that tell left from right
     for draw in &mut posterior.draws {
@@ -209,12 +265,18 @@ fn a_margin_has_its_say_in_places_alone() {
     let right = posterior.tree(WhichTree::Point).unwrap().labels()[6] as usize;
     assert!(charged.through[right] > places.through[right], "{:?} {:?}", charged.through, places.through);
     assert_eq!(posterior.held_out(&data, &effort).unwrap(), density);
+    assert_ne!(posterior.responsibilities(&data).unwrap().share, shares.share);
+    assert_ne!(posterior.place(&data, WhichTree::Best).unwrap().through, best.through);
 }
 
-/// What version 1 saved says the same.
+/// What earlier versions saved says the same.
 #[test]
 fn earlier_posteriors_are_read() {
     let posterior = fitted(&X, 20);
+    let (draws, lengths, best, same) = (posterior.draws.clone(), posterior.lengths.clone(), posterior.best, posterior.same.clone());
+    let second = Second { bound: posterior.bound.clone(), draws, lengths, best, same };
+    let kept = state::seal(state::Kind::new("tree posterior", &["0.1", "0.1"]), &second).unwrap();
+    assert_eq!(TreePosterior::load(&kept).unwrap().save().unwrap(), posterior.save().unwrap());
     let Bound { columns, width, kernel, separated, said, .. } = posterior.bound.clone();
     let (draws, lengths, best, same) = (posterior.draws.clone(), posterior.lengths.clone(), posterior.best, posterior.same.clone());
     let first = First { bound: FirstBound { columns, width, kernel, separated, said }, draws, lengths, best, same };

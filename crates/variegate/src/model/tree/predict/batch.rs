@@ -257,6 +257,56 @@ mod tests {
         }
     }
 
+    /// With a margin: places and shares of atoms by the definition, each draw with branches of its own and the row with a calibration of its own.
+    #[test]
+    fn a_margin_is_that_of_each_draw_and_row() {
+        use crate::model::tree::margin::Penalty;
+        use rand_distr::{Distribution, StandardNormal};
+        let (kernel, mut draws) = posterior_draws(8);
+        let mut rng = Stream::new(5, 0, Purpose::Check).rng();
+        draws.iter_mut().for_each(|d| d.eta = (0..d.nodes()).map(|_| StandardNormal.sample(&mut rng)).collect());
+        let margin = Margin { separation: 0.4, margin: 0.8, spread: 0.7, penalty: Penalty::Max };
+        let features = Features::new(&[-1.5, -1.2, 1.0], &[0], Some(3.0), false);
+        let separated = Separated { margin, calibrated: true, features };
+        let row = [0.7];
+        let mut phi = vec![];
+        separated.features.append(&row, &mut phi);
+        let calibration = Calibration::new(&margin, &[phi[0].abs()]).unwrap();
+        let frames: Vec<Frame<'_>> = draws.iter().map(|d| Frame::new(d, &kernel)).collect();
+        let branches: Vec<Vec<f64>> = (0..8)
+            .map(|d| {
+                let stream = || Stream::new(0, 0, Purpose::Predict).item(d as u64).rng();
+                let unit = frames[d].draw_branches(&Margin { spread: 1.0, ..margin }, 1, &mut stream());
+                let own = frames[d].draw_branches(&margin, 1, &mut stream());
+                unit.iter().zip(&own).for_each(|(u, v)| assert!((0.7 * u - v).abs() < 1e-15, "scores have the spread of their prior"));
+                own
+            })
+            .collect();
+        let margins: Vec<NewMargin<'_>> =
+            branches.iter().map(|branches| NewMargin { margin, calibration: Some(&calibration), branches, phi: &phi }).collect();
+
+        let placed: Vec<(usize, &Draw)> = draws.iter().enumerate().collect();
+        let batch = Batch { draws: &placed, kernel: &kernel, columns: 1, separated: Some(&separated) };
+        let want = co_occurrence(&frames, &row, Some(&margins));
+        let found = &batch.places(&row).unwrap()[0].0;
+        want.iter().zip(found).for_each(|(a, b)| assert!((a - b).abs() < 1e-12, "{a} {b}"));
+
+        let same: Vec<Vec<Option<usize>>> = draws.iter().map(|d| (0..d.atoms).map(|k| (k == 0).then_some(0)).collect()).collect();
+        let mut want = [0.0; 3];
+        for ((draw, frame), margin) in draws.iter().zip(&frames).zip(&margins) {
+            let (f, charges) = (frame.ln_densities(&row), frame.ln_charges(margin));
+            for z in 0..draw.nodes() {
+                let at = |k: usize| (frame.ln_prior[z] + charges[z] + f[k]).exp() * draw.weights_of(z)[k];
+                want[2] += at(0);
+                want[0] += at(1);
+                want[1] += (2..=draw.atoms).map(at).sum::<f64>();
+            }
+        }
+        let total: f64 = want.iter().sum();
+        let found = &batch.components(&row, 1, &same).unwrap()[0];
+        want.iter().zip(found).for_each(|(w, s)| assert!((w / total - s).abs() < 1e-12, "{want:?} {found:?}"));
+    }
+
     /// Shares of atoms, by the definition: sums over places of prior, weight and density.
     #[test]
     fn shares_of_components() {

@@ -319,18 +319,24 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// `sum_n [ln f(x_n | theta) + ln beta_leaf(atom)] + ln p(V)`, with the parameters last drawn.
-    pub(super) fn complete_ln_likelihood(&self) -> f64 {
+    /// `sum_n [ln f(x_n | theta) + ln beta_leaf(atom)] + ln p(V)`, with the parameters last drawn, and the sum of `ln f(x_n | theta)` alone; at any
+    /// temperature those of temperature 1.
+    pub(super) fn ln_likelihoods(&self) -> (f64, f64) {
         let State { leaf, atom, weights, arena, concentrations, .. } = &self.state;
         let ready = self.kernel.ready(&self.state.theta, self.state.size.len());
-        let of_row = |n: usize| {
-            let k = atom[n];
-            self.kernel.ln_density_ready(&ready[k as usize], self.row(n)) + weights.row(leaf[n])[column(k)].ln()
+        let sums = |from: usize| {
+            let (mut complete, mut alone) = (0.0, 0.0);
+            for n in from..(from + TOGETHER).min(self.rows()) {
+                let k = atom[n];
+                let ln_f = self.kernel.ln_density_ready(&ready[k as usize], self.row(n));
+                complete += ln_f + weights.row(leaf[n])[column(k)].ln();
+                alone += ln_f;
+            }
+            (complete, alone)
         };
-        let sum = |from: usize| (from..(from + TOGETHER).min(self.rows())).map(of_row).sum::<f64>();
-        let mut rows = 0.0;
-        self.by_lots(sum, |part| rows += part);
-        rows + arena.ln_prior(&concentrations.alpha)
+        let mut rows = (0.0, 0.0);
+        self.by_lots(sums, |part| rows = (rows.0 + part.0, rows.1 + part.1));
+        (rows.0 + arena.ln_prior(&concentrations.alpha), rows.1)
     }
 }
 

@@ -96,10 +96,10 @@ impl Sampler<'_> {
             Theta::Collapsed => self.kernel.ln_predictive_each(&self.work.prepared[..columns], row, density),
             Theta::Explicit => {
                 density[REST] = self.kernel.ln_predictive_prepared(&self.work.prepared[REST], row);
-                let parameters = self.kernel.parameters();
+                let (parameters, tau) = (self.kernel.parameters(), self.kernel.tau());
                 for (k, density) in density[1..].iter_mut().enumerate() {
                     *density = if self.state.finite || self.state.size[k] > 0 {
-                        self.kernel.ln_density(&self.state.theta[k * parameters..][..parameters], row)
+                        tau * self.kernel.ln_density(&self.state.theta[k * parameters..][..parameters], row)
                     } else {
                         f64::NEG_INFINITY
                     };

@@ -7,6 +7,8 @@ mod paper;
 mod parallel;
 mod start;
 
+pub(in super::super) use enumeration::enumerate;
+
 use super::super::components::{Columns, Family, Kernel, Matrix, Prior};
 use super::super::state::{Concentrations, State};
 

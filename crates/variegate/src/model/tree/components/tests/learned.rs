@@ -77,6 +77,58 @@ fn one_step_of_the_variance() {
     }
 }
 
+/// To a power tau, rows have the density `N(x; mu, s2/tau)` but for a factor `s2^((1 - tau)/2)` a cell: their variance is s2/tau, and s2 has a shape
+/// less by `(1 - tau)/2` for each of them.
+#[test]
+fn one_step_of_the_variance_to_a_power() {
+    const TAU: f64 = 0.6;
+    let shape = |kernel: &mut Kernel, a: f64| {
+        let super::super::Likelihood::Fixed(fixed) = &mut kernel.likelihood else { unreachable!() };
+        fixed.shared = Some((a, 3.0));
+    };
+    let case = cases().into_iter().find(|c| c.name == "tied").unwrap();
+    let mut kernel = case.kernel.clone().tempered(TAU);
+    shape(&mut kernel, 9.0);
+    let settings = InvarianceSettings { draws: 20_000, false_alarm_rate: 1e-3 };
+    let report = one_step_invariance(
+        "tied, to a power",
+        &settings,
+        &["value", "logarithm", "with squares"],
+        |state: &State, out: &mut Vec<f64>| {
+            let value = state.kernel.shared().unwrap();
+            let squares: f64 = state.atoms.iter().flatten().flatten().filter(|x| !x.is_nan()).map(|x| x * x).sum();
+            out.extend([value.min(50.0), value.ln(), value.min(50.0) * squares.min(500.0)]);
+        },
+        &mut rng(52),
+        |rng| -> Result<State> {
+            let cells = [3, 1, 2].iter().flat_map(|&size| case.rows.iter().cycle().take(size)).flatten().filter(|x| !x.is_nan()).count();
+            let mut own = kernel.clone();
+            shape(&mut own, 9.0 - 0.5 * (1.0 - TAU) * cells as f64);
+            own.draw_shared(rng)?;
+            let variance = own.shared().unwrap();
+            shape(&mut own, 9.0);
+            let mut wide = own.clone();
+            wide.set_shared(variance / TAU);
+            let (mut atoms, mut theta) = (Vec::new(), Vec::new());
+            for size in [3, 1, 2] {
+                let mean = own.draw(&vec![0.0; own.statistics()], rng)?;
+                let mut rows: Vec<Vec<f64>> = case.rows.iter().cycle().take(size).cloned().collect();
+                rows.iter_mut().try_for_each(|row| wide.draw_row(&mean, rng, row))?;
+                atoms.push(rows);
+                theta.push(mean);
+            }
+            Ok(State { kernel: own, atoms, theta })
+        },
+        |mut state, rng| -> Result<State, Error> {
+            let stats = state.statistics();
+            state.kernel.step_variance(stats.iter().map(Vec::as_slice).zip(state.theta.iter().map(Vec::as_slice)), rng)?;
+            Ok(state)
+        },
+    )
+    .unwrap();
+    assert!(report.passed, "{report}");
+}
+
 #[test]
 fn what_is_fixed_stays() {
     for case in cases() {

@@ -1,8 +1,10 @@
-//! Tests of the kernels: known values and ratios (`values.rs`), draws (`draws.rs`), learned numbers (`learned.rs`), the door (`door.rs`).
+//! Tests of the kernels: known values and ratios (`values.rs`), draws (`draws.rs`), powers of the likelihood (`tempered.rs`), learned numbers
+//! (`learned.rs`), the door (`door.rs`).
 
 mod door;
 mod draws;
 mod learned;
+mod tempered;
 mod values;
 
 use super::{Columns, Family, Kernel, Matrix, Prior};
@@ -26,6 +28,7 @@ fn statistics(kernel: &Kernel, rows: &[&[f64]]) -> Vec<f64> {
 }
 
 /// A kernel with some rows of its own; the last is not yet among the atom's.
+#[derive(Clone)]
 struct Case {
     name: &'static str,
     kernel: Kernel,

@@ -32,15 +32,6 @@ fn known_values() {
     close("bernoulli", kernel.ln_marginal(&statistics(&kernel, &rows)), -5.545177444, 1e-9);
 }
 
-/// Bernoulli at temperature 0.4, prior 0.9 (0.3, 0.7): after two ones in three rows a further one has 0.723112.
-#[test]
-fn a_tempered_predictive_is_a_ratio_of_marginals() {
-    let prior = Prior { base: Some(vec![0.3]), strength: Some(0.9), ..Prior::default() };
-    let kernel = bound(Family::Bernoulli, &prior, &[1.0, 0.0], 1).tempered(0.4);
-    let stats = statistics(&kernel, &[&[1.0], &[1.0], &[0.0]]);
-    assert!((kernel.ln_predictive(&stats, &[1.0]).exp() - 0.723112).abs() < 1e-6);
-}
-
 #[test]
 fn predictive_densities_are_ratios_of_marginals() {
     for case in cases() {

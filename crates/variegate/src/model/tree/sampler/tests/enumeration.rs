@@ -77,7 +77,7 @@ pub(super) fn ln_atoms(arena: &Arena, leaves: &[u32], atoms: &[usize], c: &Conce
 }
 
 /// The exact posterior: log evidence and means of [`summary`].
-pub(super) fn enumerate(x: &[f64], cols: usize, depth: usize, kernel: &Kernel, c: &Concentrations) -> (f64, Vec<f64>) {
+pub(in super::super::super) fn enumerate(x: &[f64], cols: usize, depth: usize, kernel: &Kernel, c: &Concentrations) -> (f64, Vec<f64>) {
     let rows = x.len() / cols;
     let (mut logs, mut values) = (vec![], vec![]);
     for labels in trees(rows, depth) {
