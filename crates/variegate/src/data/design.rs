@@ -172,6 +172,14 @@ impl Panel<'_> {
         }
     }
 
+    /// What centring adds to every sparse row, and 1 for the bias; nothing where rows are dense.
+    pub(crate) fn shift(&self) -> &[f64] {
+        match self.kind {
+            Kind::Dense(_) => &[],
+            Kind::Sparse { shift, .. } => shift,
+        }
+    }
+
     /// out (n×k) = X̃ wᵀ for k weight vectors, one a row of w (k×D).
     pub fn mul_t(&mut self, w: &[f64], k: usize, out: &mut [f64]) {
         let (n, dim) = (self.n, self.dim);

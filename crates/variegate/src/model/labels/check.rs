@@ -130,6 +130,7 @@ fn one(settings: &Settings, whole: &Settings, stream: Stream, seen: &mut Seen) -
             other.sticks.first.iter_mut().for_each(|a| *a *= 1.0 + sign * CHANGE);
         } else {
             let mean = match &mut other.labels {
+                LabelFactors::InRowSpace(q) => &mut q.0.weights_mut().mean,
                 LabelFactors::Logit(q) => &mut q.mean,
                 LabelFactors::Shared(q) => &mut q.0.weights,
                 LabelFactors::And(q) => &mut q.weights.mean,

@@ -44,10 +44,10 @@ pub(super) struct Generator {
 impl Generator {
     /// Name of the coupling.
     pub(super) fn coupling(&self) -> &'static str {
-        match self.mixture.labels {
+        match self.mixture.labels.coupling() {
             LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => Coupling::Logit.word(),
             LabelPart::And(_) => Coupling::And.word(),
-            LabelPart::Cut(_) => Coupling::Cut.word(),
+            LabelPart::Cut(_) | LabelPart::InRowSpace(_) => Coupling::Cut.word(),
         }
     }
 
@@ -83,13 +83,7 @@ impl Generator {
 
     fn label_world(&self, components: usize, rng: &mut Philox) -> Result<(Vec<f64>, Vec<f64>)> {
         let (labels, dim) = (self.labels, self.dim());
-        let prior = match &self.mixture.labels {
-            LabelPart::Logit(p) => p,
-            LabelPart::Shared(p) => &p.prior,
-            LabelPart::Rowwise(p) => &p.prior,
-            LabelPart::And(p) => &p.weights,
-            LabelPart::Cut(p) => &p.classifier.prior,
-        };
+        let prior = self.mixture.labels.weights();
         let mut coefficients = Vec::with_capacity(labels * dim);
         let mut patterns = vec![0.0; components * labels];
         for c in 0..labels {
@@ -100,10 +94,10 @@ impl Generator {
             }
             let pattern = prior.pattern_precision.draw(rng)?;
             for k in 0..components {
-                patterns[k * labels + c] = match &self.mixture.labels {
+                patterns[k * labels + c] = match self.mixture.labels.coupling() {
                     LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => normal(rng) / pattern.sqrt(),
                     LabelPart::And(p) => Beta::new(p.pattern_prior.0, p.pattern_prior.1)?.sample(rng),
-                    LabelPart::Cut(_) => Beta::new(0.5, 0.5)?.sample(rng),
+                    LabelPart::Cut(_) | LabelPart::InRowSpace(_) => Beta::new(0.5, 0.5)?.sample(rng),
                 };
             }
         }
@@ -130,10 +124,10 @@ impl Generator {
         for (i, &k) in members.iter().enumerate() {
             for c in 0..labels {
                 let (f, pattern) = (linear[i * labels + c], world.patterns[k * labels + c]);
-                let ln_p = match &self.mixture.labels {
+                let ln_p = match self.mixture.labels.coupling() {
                     LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => ln_sigmoid(f + pattern),
                     LabelPart::And(_) => ln_sigmoid(f) + pattern.ln(),
-                    LabelPart::Cut(_) => pattern.ln(),
+                    LabelPart::Cut(_) | LabelPart::InRowSpace(_) => pattern.ln(),
                 };
                 let present = open01(rng).ln() < ln_p;
                 values.push(if unknown > 0.0 && open01(rng) < unknown { -1 } else { i8::from(present) });

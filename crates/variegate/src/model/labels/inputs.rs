@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::row_space::with_panel;
 use crate::data::design::PanelScratch;
 use crate::data::{Design, Panel, X};
 
@@ -60,6 +61,18 @@ impl Inputs {
         let (rows, cols) = (x.rows(), design.dim());
         let made = design.panel(x, &mut scratch.standardised);
         f(X::Dense { rows, cols, values: made.dense().unwrap_or(&[]) })
+    }
+
+    /// Calls `f` with the rows as the kernel sees them, and as they are given in so many coordinates beside the bias.
+    pub(crate) fn with_coordinates<R>(
+        &self,
+        x: X<'_>,
+        (coordinates, size): (&[f64], usize),
+        scratch: &mut InputScratch,
+        f: impl FnOnce(X<'_>, &mut Panel<'_>) -> R,
+    ) -> R {
+        let InputScratch { kernel, classifier } = scratch;
+        self.with_rows(x, kernel, |x| with_panel(coordinates, size, true, &mut classifier.panel, |panel| f(x, panel)))
     }
 
     /// The rows as the classifiers see them.

@@ -8,7 +8,9 @@ use super::logit::rowwise;
 use super::logit::shared::{self, Basis};
 use super::logit::{self, Form, Logit, Rowwise, SharedBohning, scale_labels};
 use super::patterns::Patterns;
+use super::row_space::{Beyond, RowSpace, Rows};
 use crate::data::Panel;
+use crate::run::Sum;
 use crate::{Error, Result, merge_fields};
 
 /// A coupling with its priors.
@@ -24,6 +26,8 @@ pub(crate) enum LabelPart {
     Cut(Cut),
     /// As [`Logit`] with variances alone, for minibatches of rows with many columns.
     Rowwise(Rowwise),
+    /// A coupling whose weights are found in the space that rows span, where rows are fewer than columns.
+    InRowSpace(Box<(LabelPart, Beyond)>),
 }
 
 /// q of all that labels depend on.
@@ -43,6 +47,8 @@ pub(crate) enum LabelFactors {
     AndByRows(and::Factors<rowwise::Factors>),
     /// Of [`Cut`] with variances alone.
     CutByRows(cut::Factors<rowwise::Factors>),
+    /// In the space that rows span, with the space once it is known.
+    InRowSpace(Box<(LabelFactors, Option<RowSpace>)>),
 }
 
 /// What rows need of q.
@@ -62,6 +68,8 @@ pub(crate) enum LabelView {
     AndByRows(and::View<rowwise::View>),
     /// Of [`Cut`] with variances alone.
     CutByRows(cut::View<rowwise::View>),
+    /// In the space that rows span, with the coordinates of all rows.
+    InRowSpace(Box<(LabelView, Vec<f64>)>),
 }
 
 /// What rows report; the coupling at hand fills one of them in, and `rowwise` where weights have variances alone.
@@ -74,6 +82,14 @@ pub(crate) struct LabelStats {
     pub(crate) cut: cut::Stats,
 }
 merge_fields!(LabelStats, logit, shared, rowwise, and, cut);
+
+/// What rows say before the start, once, of what the coupling makes a basis of: products of the columns, or the rows themselves.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Columns {
+    gram: Sum<Vec<f64>>,
+    rows: Rows,
+}
+merge_fields!(Columns, gram, rows);
 
 /// Buffers, reused from block to block.
 #[derive(Default)]
@@ -99,14 +115,14 @@ fn no_basis() -> Error {
 }
 
 impl LabelPart {
-    /// Whether products of the columns must be known before the start.
+    /// Whether products of the columns or the rows themselves must be known before the start.
     pub(crate) fn needs_columns(&self) -> bool {
-        matches!(self, Self::Shared(_))
+        matches!(self, Self::Shared(_) | Self::InRowSpace(_))
     }
 
     /// Whether a row must have all of its labels known, or none.
     pub(crate) fn needs_whole_rows(&self) -> bool {
-        matches!(self, Self::Cut(Cut { patterns: Patterns::Multinomial { .. }, .. }))
+        matches!(self.coupling(), Self::Cut(Cut { patterns: Patterns::Multinomial { .. }, .. }))
     }
 
     /// Before the first update.
@@ -119,6 +135,7 @@ impl LabelPart {
             Self::Cut(p) if by_rows(&p.classifier.prior) => LabelFactors::CutByRows(p.start_by_rows(components)),
             Self::And(p) => LabelFactors::And(p.start(components)),
             Self::Cut(p) => LabelFactors::Cut(p.start(components)),
+            Self::InRowSpace(p) => LabelFactors::InRowSpace(Box::new((p.0.start(components), None))),
         }
     }
 
@@ -132,6 +149,10 @@ impl LabelPart {
             (Self::Cut(p), LabelFactors::Cut(q)) => LabelView::Cut(p.view(q)),
             (Self::And(p), LabelFactors::AndByRows(q)) => LabelView::AndByRows(p.view_by_rows(q)),
             (Self::Cut(p), LabelFactors::CutByRows(q)) => LabelView::CutByRows(p.view_by_rows(q)),
+            (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => {
+                let coordinates = q.1.as_ref().map_or_else(Vec::new, RowSpace::coordinates);
+                LabelView::InRowSpace(Box::new((p.0.view(&q.0), coordinates)))
+            }
             _ => unreachable!("factors belong to the coupling that made them"),
         }
     }
@@ -146,6 +167,7 @@ impl LabelPart {
             (Self::Cut(p), LabelView::Cut(v)) => p.terms(v, panel, y, out, &mut scratch.cut),
             (Self::And(p), LabelView::AndByRows(v)) => p.terms_by_rows(v, panel, y, out, &mut scratch.and_by_rows),
             (Self::Cut(p), LabelView::CutByRows(v)) => p.terms_by_rows(v, panel, y, out, &mut scratch.cut_by_rows),
+            (Self::InRowSpace(p), LabelView::InRowSpace(v)) => p.0.terms(&v.0, panel, y, out, scratch),
             _ => unreachable!("a view belongs to the coupling that made it"),
         }
     }
@@ -172,6 +194,7 @@ impl LabelPart {
             (Self::Cut(p), LabelView::CutByRows(v)) => {
                 p.add_by_rows(v, panel, y, r, (&mut stats.cut, &mut stats.rowwise), &mut scratch.cut_by_rows);
             }
+            (Self::InRowSpace(p), LabelView::InRowSpace(v)) => p.0.add(&v.0, panel, y, r, stats, scratch),
             _ => unreachable!("a view belongs to the coupling that made it"),
         }
     }
@@ -195,6 +218,12 @@ impl LabelPart {
                 Ok(())
             }
             (Self::Cut(p), LabelFactors::CutByRows(q)) => p.update_by_rows(q, &stats.cut, &stats.rowwise),
+            (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => {
+                let (part, beyond) = &**p;
+                part.update(&mut q.0, stats)?;
+                beyond.update(part.weights(), q.0.weights_mut());
+                Ok(())
+            }
             _ => unreachable!("factors belong to the coupling that made them"),
         }
     }
@@ -208,6 +237,10 @@ impl LabelPart {
             (_, LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.divergence(q),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.divergence(q),
+            (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => {
+                let (part, beyond) = &**p;
+                part.divergence(&q.0) + beyond.divergence(part.weights(), q.0.weights())
+            }
             _ => unreachable!("factors belong to the coupling that made them"),
         }
     }
@@ -220,17 +253,23 @@ impl LabelPart {
         }
     }
 
-    /// Adds what the basis of the columns is made of, where the coupling has one: asked of rows once, before the start.
-    pub(crate) fn gram_add(&self, panel: &mut Panel<'_>, y: &[i8], out: &mut Vec<f64>) {
-        if let Self::Shared(p) = self {
-            p.gram_add(panel, y, out);
+    /// What a basis is made of, where the coupling has one: asked of rows once, before the start.
+    pub(crate) fn columns(&self, panel: &mut Panel<'_>, y: &[i8]) -> Columns {
+        let mut columns = Columns::default();
+        match self {
+            Self::Shared(p) => p.gram_add(panel, y, &mut columns.gram.0),
+            Self::InRowSpace(p) => columns.rows = Rows::of(panel, p.1.columns(p.0.weights())),
+            _ => {}
         }
+        columns
     }
 
-    /// Takes in the sums of [`Self::gram_add`].
-    pub(crate) fn look_at_columns(&self, q: &mut LabelFactors, gram: &[f64]) -> Result<()> {
-        if let (Self::Shared(p), LabelFactors::Shared(q)) = (self, q) {
-            q.1 = Some(Basis::new(gram, p.prior.dim, p.prior.intercept)?);
+    /// Takes in what all rows said to [`Self::columns`].
+    pub(crate) fn look_at_columns(&self, q: &mut LabelFactors, columns: Columns) -> Result<()> {
+        match (self, q) {
+            (Self::Shared(p), LabelFactors::Shared(q)) => q.1 = Some(Basis::new(&columns.gram.0, p.prior.dim, p.prior.intercept)?),
+            (Self::InRowSpace(_), LabelFactors::InRowSpace(q)) => q.1 = Some(RowSpace::new(columns.rows)?),
+            _ => {}
         }
         Ok(())
     }
@@ -243,6 +282,7 @@ impl LabelPart {
             (_, LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.value(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.value(q, &stats.cut),
+            (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => p.0.value(&q.0, stats),
             _ => unreachable!("factors belong to the coupling that made them"),
         }
     }
@@ -259,6 +299,7 @@ impl LabelFactors {
             Self::Cut(q) => q.permute(order),
             Self::AndByRows(q) => q.permute(order),
             Self::CutByRows(q) => q.permute(order),
+            Self::InRowSpace(q) => q.0.permute(order),
         }
     }
 }

@@ -63,12 +63,13 @@ struct Splitting {
 pub(super) fn batches_that_fit(mixture: &Mixture, s: &Settings) -> Result<usize> {
     let matrices = |p: &super::logit::Logit, k: usize| p.labels * (packed_len(p.dim) + k * p.dim);
     let components = s.components as usize;
-    let numbers = match &mixture.labels {
+    let numbers = match mixture.labels.coupling() {
         LabelPart::Logit(p) => matrices(p, components),
         LabelPart::Shared(p) => (p.prior.labels + components) * p.prior.dim,
         LabelPart::Rowwise(p) => matrices(&p.prior, components),
         LabelPart::And(p) => matrices(&p.weights, 0),
         LabelPart::Cut(p) => matrices(&p.classifier.prior, 0),
+        LabelPart::InRowSpace(_) => 0,
     };
     // a split needs the sums of all batches twice
     let each = 16.0 * numbers as f64;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inputs::{InputScratch, Inputs};
 use super::kernel::{self, Factor, Kernel, Table};
-use super::label_part::{LabelFactors, LabelPart, LabelScratch, LabelStats, LabelView, scale_columns};
+use super::label_part::{Columns, LabelFactors, LabelPart, LabelScratch, LabelStats, LabelView, scale_columns};
 use super::sticks::{Concentration, Sticks};
 use crate::data::{Block, Panel, X};
 use crate::linalg;
@@ -112,13 +112,27 @@ impl Mixture {
     pub(crate) fn visit(&self, view: &View, block: &Block<'_>, scratch: &mut Scratch) -> Sums {
         let k = view.ln_weights.len();
         let Scratch { inputs, kernel, labels, r, other } = scratch;
-        self.inputs.with(block.x, inputs, |x, panel| {
+        self.with_block(&view.labels, block, inputs, |x, panel| {
             let mut sums = self.local(view, x, panel, block.y.labels(), r, (kernel, labels));
             self.add(x, block.y.labels(), r, k, &mut sums, kernel, other);
             sums.value.0 += sums.coefficients.0;
             self.labels.add(&view.labels, panel, block.y.labels(), r, &mut sums.labels, labels);
             sums
         })
+    }
+
+    /// Calls `f` with rows as the kernel and the classifiers see them; classifiers in the space that rows span see their coordinates.
+    pub(super) fn with_block<R>(
+        &self,
+        labels: &LabelView,
+        block: &Block<'_>,
+        scratch: &mut InputScratch,
+        f: impl FnOnce(X<'_>, &mut Panel<'_>) -> R,
+    ) -> R {
+        match self.labels.coordinates(labels, block) {
+            Some(coordinates) => self.inputs.with_coordinates(block.x, coordinates, scratch, f),
+            None => self.inputs.with(block.x, scratch, f),
+        }
     }
 
     /// The local step: r (rows×K), its entropies and Σ_i ln Σ_k exp l_ik without coefficients; no other sums yet.
@@ -152,11 +166,9 @@ impl Mixture {
         Sums { entropy: Sum(entropy), entropies: Sum(entropies), value: Sum(value), ..Sums::default() }
     }
 
-    /// Products of the columns, for couplings that need them.
-    pub(crate) fn columns(&self, block: &Block<'_>, scratch: &mut Scratch) -> Vec<f64> {
-        let mut gram = Vec::new();
-        self.inputs.with(block.x, &mut scratch.inputs, |_, panel| self.labels.gram_add(panel, block.y.labels(), &mut gram));
-        gram
+    /// Products of the columns, or rows, for couplings that need them.
+    pub(crate) fn columns(&self, block: &Block<'_>, scratch: &mut Scratch) -> Columns {
+        self.inputs.with(block.x, &mut scratch.inputs, |_, panel| self.labels.columns(panel, block.y.labels()))
     }
 
     /// Sums of rows whose responsibilities are given by `f(rows as the kernel sees them, r)`.
@@ -169,7 +181,7 @@ impl Mixture {
         f: impl FnOnce(X<'_>, &mut [f64]),
     ) -> Sums {
         let Scratch { inputs, kernel, labels: label_scratch, r, other } = scratch;
-        self.inputs.with(block.x, inputs, |x, panel| {
+        self.with_block(labels, block, inputs, |x, panel| {
             r.clear();
             r.resize(x.rows() * components, 0.0);
             f(x, r);

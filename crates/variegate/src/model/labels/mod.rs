@@ -10,6 +10,7 @@
 //! | `inputs.rs`, `kernel/` | rows as components and classifiers see them; features within a component |
 //! | `sticks.rs` | weights of components |
 //! | `label_part.rs`, `and/`, `cut/`, `patterns.rs` | labels given component and row, one file or folder a coupling |
+//! | `in_row_space.rs` | weights of few rows with many columns, in the space that the rows span |
 //! | `../linear/` | weights of labels, classifiers, and pieces of the variational posterior |
 //! | `gibbs/` | exact draws |
 //! | `mixture.rs`, `start.rs`, `vb.rs` | the variational posterior, where it begins, and its ascent |
@@ -27,6 +28,7 @@ mod check;
 mod cut;
 mod generate;
 mod gibbs;
+mod in_row_space;
 mod inputs;
 mod kernel;
 mod label_part;
@@ -64,7 +66,7 @@ pub use settings::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, logit};
+use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, logit, row_space};
 use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::Result;
 use crate::answer::Posterior;

@@ -136,13 +136,13 @@ pub(super) fn summary(p: &LabelsPosterior, found: &Ascended) -> Summary {
 /// How common each label is, how much rows and components say of it.
 fn label_table(p: &LabelsPosterior, found: &Ascended, counts: &[(f64, f64)]) -> SummaryTable {
     let columns = [("present", ColumnKind::Count), ("absent", ColumnKind::Count), ("size of weights", ColumnKind::Number)];
-    let patterns = matches!(found.q.labels, LabelFactors::Logit(_) | LabelFactors::Shared(_) | LabelFactors::Rowwise(_));
+    let patterns = matches!(found.q.labels.coupling(), LabelFactors::Logit(_) | LabelFactors::Shared(_) | LabelFactors::Rowwise(_));
     let more = patterns.then_some(("size of patterns", ColumnKind::Number));
     let mut table = SummaryTable::new("labels", columns.into_iter().chain(more));
     for (c, name) in p.schema.labels.iter().enumerate() {
         let mut row = vec![counts[c].0, counts[c].1];
         let of = |tau: f64| tau.sqrt().recip();
-        match &found.q.labels {
+        match found.q.labels.coupling() {
             LabelFactors::Logit(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
             LabelFactors::Shared(q) => row.extend([of(q.0.weight_precision[c].mean()), of(q.0.pattern_precision[c].mean())]),
             LabelFactors::Rowwise(q) => row.extend([of(q.weight_precision[c].mean()), of(q.pattern_precision[c].mean())]),
@@ -150,6 +150,7 @@ fn label_table(p: &LabelsPosterior, found: &Ascended, counts: &[(f64, f64)]) -> 
             LabelFactors::Cut(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::AndByRows(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::CutByRows(q) => row.push(of(q.weights.weight_precision[c].mean())),
+            LabelFactors::InRowSpace(_) => {}
         }
         table.rows.push((name.clone(), row));
     }
@@ -181,13 +182,13 @@ pub(super) fn arrays(p: &LabelsPosterior, found: &Ascended) -> Vec<NamedArray> {
     }
     let table = |f: &dyn Fn(usize, usize) -> f64| (0..components * labels).map(|at| f(at / labels, at % labels)).collect::<Vec<f64>>();
     let share = |present: &[f64], absent: &[f64], at: usize| present[at] / (present[at] + absent[at]);
-    let patterns: Vec<f64> = match &q.labels {
+    let patterns: Vec<f64> = match q.labels.coupling() {
         // log-odds beside the bias, as probabilities of a row of average inputs
         LabelFactors::Logit(_) | LabelFactors::Rowwise(_) => table(&|k, c| sigmoid(bias[c] + linear.mean(c, dim + k))),
         LabelFactors::Shared(l) => table(&|k, c| sigmoid(bias[c] + l.0.patterns[c * components + k])),
         LabelFactors::And(l) => table(&|k, c| share(&l.present, &l.absent, c * components + k)),
         LabelFactors::AndByRows(l) => table(&|k, c| share(&l.present, &l.absent, c * components + k)),
-        LabelFactors::Cut(_) | LabelFactors::CutByRows(_) => label_rates(found),
+        LabelFactors::Cut(_) | LabelFactors::CutByRows(_) | LabelFactors::InRowSpace(_) => label_rates(found),
     };
     let rates = label_rates(found);
     let shares = together::normalised(q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect());
@@ -226,10 +227,22 @@ enum Linear<'a> {
     Tables { means: &'a [f64], stride: usize, covariance: Option<&'a [f64]> },
     /// Labels side by side.
     Rowwise(&'a rowwise::Factors),
+    /// Those of all columns, made of coordinates: means, so many of each label, and variances of the columns, so many.
+    Made { means: Vec<f64>, stride: usize, variances: Vec<f64>, columns: usize },
 }
 
 impl<'a> Linear<'a> {
     fn of(p: &LabelsPosterior, found: &'a Ascended) -> Self {
+        if let Some((weights, variances)) = found.q.labels.of_columns(&p.mixture.labels) {
+            let (labels, coordinates) = (p.schema.labels.len(), p.mixture.labels.weights().columns());
+            let columns = weights.len() / labels.max(1);
+            // bias and patterns follow the coordinates, and are the same beside columns
+            let found = &found.q.labels.coupling().weights().mean;
+            let of_label = |(w, m): (&[f64], &[f64])| [w, &m[coordinates..]].concat();
+            let each = weights.chunks_exact(columns.max(1)).zip(found.chunks_exact(found.len() / labels.max(1)));
+            let means: Vec<f64> = each.flat_map(of_label).collect();
+            return Self::Made { stride: means.len() / labels.max(1), means, variances, columns };
+        }
         let (means, covariance) = match &found.q.labels {
             LabelFactors::Logit(q) => (&q.mean, Some(&q.covariance[..])),
             LabelFactors::Shared(q) => (&q.0.weights, None),
@@ -238,6 +251,7 @@ impl<'a> Linear<'a> {
             LabelFactors::Rowwise(q) => return Self::Rowwise(q),
             LabelFactors::AndByRows(q) => return Self::Rowwise(&q.weights),
             LabelFactors::CutByRows(q) => return Self::Rowwise(&q.weights),
+            LabelFactors::InRowSpace(_) => unreachable!("a posterior knows the space of its rows"),
         };
         Self::Tables { means, stride: means.len() / p.schema.labels.len().max(1), covariance }
     }
@@ -246,6 +260,7 @@ impl<'a> Linear<'a> {
     fn mean(&self, label: usize, i: usize) -> f64 {
         match self {
             Self::Tables { means, stride, .. } => means[label * stride + i],
+            Self::Made { means, stride, .. } => means[label * stride + i],
             Self::Rowwise(q) => q.coefficient(label, i).0,
         }
     }
@@ -261,6 +276,7 @@ impl<'a> Linear<'a> {
                 covariance.map_or(f64::NAN, |v| v[label * packed_len(*stride) + i * (i + 3) / 2].sqrt())
             }
             Self::Rowwise(q) => q.coefficient(label, i).1.sqrt(),
+            Self::Made { variances, columns, .. } => variances[label * columns + i].sqrt(),
         }
     }
 }

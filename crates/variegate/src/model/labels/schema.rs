@@ -13,6 +13,7 @@ use super::label_part::LabelPart;
 use super::logit::{Form, Logit, Rowwise, SharedBohning};
 use super::mixture::Mixture;
 use super::patterns::Patterns;
+use super::row_space;
 use super::settings::{BoundKind, ClassifierKind, Coupling, CovarianceKind, InferenceKind, KernelKind, PatternKind, RowScaling, Settings};
 use super::sticks::Concentration;
 use crate::data::design::packed_len;
@@ -25,6 +26,8 @@ use crate::{Error, Result};
 const MOST_DENSE: usize = 5_000;
 /// Work of a sweep, cubes of coefficients of all labels, beyond which the tight bound takes seconds for each.
 const MOST_WORK: f64 = 2e10;
+/// Columns beyond which products of all of them take too long.
+const MOST_SHARED: usize = 5_000;
 /// Coefficients of a label beyond which minibatches form no matrices.
 const MOST_AVERAGED: usize = 500;
 /// Most memory of the matrices of a sampler, in every thread.
@@ -44,8 +47,39 @@ pub(crate) struct Schema {
     pub(super) means: Vec<f64>,
     pub(super) kernel: KernelKind,
     inputs: Inputs,
-    /// The bound that was chosen.
-    bound: Bound,
+    /// The bound that was chosen, and where weights are found.
+    bound: Chosen,
+}
+
+/// A bound, and whether weights are found in the space that rows span. The first two are what was saved before there were such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Chosen {
+    JaakkolaJordan,
+    Bohning,
+    JaakkolaJordanInRowSpace,
+    BohningInRowSpace,
+}
+
+impl Chosen {
+    fn new(bound: Bound, in_row_space: bool) -> Self {
+        match (bound, in_row_space) {
+            (Bound::JaakkolaJordan, false) => Self::JaakkolaJordan,
+            (Bound::Bohning, false) => Self::Bohning,
+            (Bound::JaakkolaJordan, true) => Self::JaakkolaJordanInRowSpace,
+            (Bound::Bohning, true) => Self::BohningInRowSpace,
+        }
+    }
+
+    fn bound(self) -> Bound {
+        match self {
+            Self::JaakkolaJordan | Self::JaakkolaJordanInRowSpace => Bound::JaakkolaJordan,
+            Self::Bohning | Self::BohningInRowSpace => Bound::Bohning,
+        }
+    }
+
+    fn in_row_space(self) -> bool {
+        matches!(self, Self::JaakkolaJordanInRowSpace | Self::BohningInRowSpace)
+    }
 }
 
 impl Schema {
@@ -79,7 +113,9 @@ impl Schema {
             kernel,
             bound: match s.inference {
                 InferenceKind::Vb | InferenceKind::Memoized | InferenceKind::Svi => bound_of(s, inputs.classifier.dim(), survey)?,
-                InferenceKind::Gibbs => sampler_fits(s, survey.rows() as usize, inputs.classifier.dim(), header.labels().len())?,
+                InferenceKind::Gibbs => {
+                    Chosen::new(sampler_fits(s, survey.rows() as usize, inputs.classifier.dim(), header.labels().len())?, false)
+                }
             },
             inputs,
         };
@@ -131,7 +167,7 @@ impl Schema {
         let none = vec![0; labels.len()];
         let counts = LabelCounts { present: none.clone(), absent: none, ..LabelCounts::default() };
         let (columns, means) = (Vec::new(), vec![0.5; width]);
-        Self { columns, width, labels, counts, rows: 0, means, kernel, inputs, bound: Bound::JaakkolaJordan }
+        Self { columns, width, labels, counts, rows: 0, means, kernel, inputs, bound: Chosen::JaakkolaJordan }
     }
 
     /// The model of these data.
@@ -140,7 +176,9 @@ impl Schema {
             Some(alpha) => Concentration::Fixed(alpha),
             None => Concentration::Random(GammaFactor { shape: s.concentration_shape, rate: s.concentration_rate }),
         };
-        Ok(Mixture { inputs: self.inputs.clone(), kernel: self.kernel(s)?, labels: self.label_part(s), concentration })
+        let labels = self.label_part(s);
+        let labels = if self.bound.in_row_space() { labels.in_row_space(self.rows as usize) } else { labels };
+        Ok(Mixture { inputs: self.inputs.clone(), kernel: self.kernel(s)?, labels, concentration })
     }
 
     fn kernel(&self, s: &Settings) -> Result<Kernel> {
@@ -176,7 +214,7 @@ impl Schema {
             bias_precision: s.bias_precision,
             weight_precision: s.weight_precision.map_or(learned, Precision::Fixed),
             pattern_precision: learned,
-            bound: self.bound,
+            bound: self.bound.bound(),
             form: match s.coupling {
                 Coupling::Logit => s.covariance.form(),
                 _ if by_rows => Form::Diagonal,
@@ -185,9 +223,7 @@ impl Schema {
         };
         match s.coupling {
             Coupling::Logit if by_rows => LabelPart::Rowwise(Rowwise { prior: weights }),
-            Coupling::Logit if !svi && weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 => {
-                LabelPart::Shared(SharedBohning { prior: weights })
-            }
+            Coupling::Logit if self.shares(&weights) && !svi => LabelPart::Shared(SharedBohning { prior: weights }),
             Coupling::Logit => LabelPart::Logit(weights),
             Coupling::And => LabelPart::And(And { weights, pattern_prior: (s.pattern_yes, s.pattern_no) }),
             Coupling::Cut => {
@@ -197,6 +233,11 @@ impl Schema {
                 LabelPart::Cut(Cut { patterns: self.patterns(s), classifier })
             }
         }
+    }
+
+    /// Whether one matrix serves all labels.
+    fn shares(&self, weights: &Logit) -> bool {
+        weights.bound == Bound::Bohning && weights.form == Form::Full && self.counts.partly_known == 0 && !self.bound.in_row_space()
     }
 
     /// Weights of rows without and with each label that make both count the same, and as many in all as there are; 1 where there is but one
@@ -357,23 +398,46 @@ fn sampler_fits(s: &Settings, rows: usize, dim: usize, labels: usize) -> Result<
     )))
 }
 
+/// Whether weights are found in the space that rows span: where rows are fewer than columns, and their matrices fit.
+fn in_row_space(s: &Settings, bound: Bound, dim: usize, survey: &Survey, shared: bool) -> bool {
+    let (rows, labels) = (survey.rows() as usize, survey.header().labels().len());
+    let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
+    if s.inference == InferenceKind::Svi || !whole || !row_space::worthwhile(rows, dim - 1) {
+        return false;
+    }
+    let dim = row_space::count_of(rows) + 1;
+    // one matrix for all labels is less than one each
+    let alone = shared && bound == Bound::Bohning;
+    let slow = s.bound == BoundKind::Auto && shared && !quick(s, dim, labels);
+    !alone && !slow && label_bytes(s, dim, labels) <= s.label_memory * 1e9
+}
+
+/// Whether a sweep with matrices of all labels takes no more than seconds.
+fn quick(s: &Settings, dim: usize, labels: usize) -> bool {
+    labels as f64 * (coefficients(s, dim) as f64).powi(3) <= MOST_WORK
+}
+
 /// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.
-fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
+fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Chosen> {
     let coefficients = coefficients(s, dim);
     let labels = survey.header().labels().len();
     if rowwise(s, dim, labels) {
-        return Ok(Bound::JaakkolaJordan);
+        return Ok(Chosen::JaakkolaJordan);
     }
     let bytes = label_bytes(s, dim, labels);
     let small = bytes <= s.label_memory * 1e9;
-    let quick = labels as f64 * (coefficients as f64).powi(3) <= MOST_WORK;
+    let quick = quick(s, dim, labels);
     let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
     let shared = s.inference != InferenceKind::Svi && s.coupling == Coupling::Logit && whole && survey.labels().partly_known == 0;
+    let asked = if s.bound == BoundKind::Bohning { Bound::Bohning } else { Bound::JaakkolaJordan };
+    if in_row_space(s, asked, dim, survey, shared && dim <= MOST_SHARED) {
+        return Ok(Chosen::new(asked, true));
+    }
     match s.bound {
-        BoundKind::JaakkolaJordan => Ok(Bound::JaakkolaJordan),
-        BoundKind::Bohning => Ok(Bound::Bohning),
-        BoundKind::Auto if small && (quick || !shared) => Ok(Bound::JaakkolaJordan),
-        BoundKind::Auto if shared => Ok(Bound::Bohning),
+        BoundKind::JaakkolaJordan => Ok(Chosen::JaakkolaJordan),
+        BoundKind::Bohning => Ok(Chosen::Bohning),
+        BoundKind::Auto if small && (quick || !shared) => Ok(Chosen::JaakkolaJordan),
+        BoundKind::Auto if shared => Ok(Chosen::Bohning),
         BoundKind::Auto if s.coupling != Coupling::Logit => Err(Error::Unfit(format!(
             "matrices of {labels} labels with {dim} columns each take {:.1} GB: select columns first, set `inference` to svi and leave out \
              `covariance`, so that none are needed, or raise `label_memory`",
@@ -385,5 +449,23 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Bound> {
              `bound` to jj to have them all the same",
             bytes / 1e9
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was saved as a bound alone is read as that bound with matrices of all columns.
+    #[test]
+    fn bounds_saved_before_are_read() {
+        for bound in [Bound::JaakkolaJordan, Bound::Bohning] {
+            let chosen: Chosen = postcard::from_bytes(&postcard::to_stdvec(&bound).unwrap()).unwrap();
+            assert_eq!(chosen, Chosen::new(bound, false));
+            for in_row_space in [false, true] {
+                let chosen = Chosen::new(bound, in_row_space);
+                assert_eq!((chosen.bound(), chosen.in_row_space()), (bound, in_row_space));
+            }
+        }
     }
 }

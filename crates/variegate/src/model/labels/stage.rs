@@ -206,7 +206,18 @@ impl<'a> Stage<'a> {
         room.within.resize(rows * components * labels, 0.0);
         room.alone.clear();
         room.alone.resize(rows * labels, 0.0);
-        match (&self.mixture.labels, &self.labels, self.factors) {
+        self.within_part((&self.mixture.labels, &self.labels, self.factors), panel, room, least);
+    }
+
+    /// The same of a coupling, into room that is all 0.
+    fn within_part(&self, of: (&LabelPart, &LabelView, &LabelFactors), panel: &mut Panel<'_>, room: &mut Room, least: f64) {
+        let (labels, components) = (self.labels(), self.components());
+        match of {
+            (LabelPart::InRowSpace(p), LabelView::InRowSpace(v), LabelFactors::InRowSpace(q)) => {
+                if let (q, Some(space)) = &**q {
+                    space.with_new(panel, |panel| self.within_part((&p.0, &v.0, q), panel, room, least));
+                }
+            }
             (LabelPart::Logit(p), LabelView::Logit(v), _) => p.probabilities(v, panel, &mut room.within, &mut room.logit),
             (LabelPart::Shared(p), _, LabelFactors::Shared(q)) => {
                 if let (q, Some(basis)) = &**q {
@@ -252,7 +263,7 @@ impl<'a> Stage<'a> {
             }
         }
         room.score.clear();
-        if matches!(self.mixture.labels, LabelPart::Cut(_)) {
+        if matches!(self.mixture.labels.coupling(), LabelPart::Cut(_)) {
             for (pattern, alone) in room.probability.chunks_exact_mut(labels).zip(room.alone.chunks_exact(labels)) {
                 combined(self.combine, &self.rates, pattern, alone);
             }

@@ -8,7 +8,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::label_part::LabelView;
+use super::label_part::{Columns, LabelView};
 use super::mixture::{Factors, Mixture, Scratch, Sums, View};
 use super::moves::{LEAST_GAIN, Look, Moves, Pair, Plan, Restricted, SLOW, inverse, seeds};
 use super::settings::{MoveKind, Settings};
@@ -97,7 +97,7 @@ impl From<First> for State {
 pub(crate) enum Ask<'a> {
     /// To bring some rows together.
     Gather { most: usize, key: u64 },
-    /// For products of the columns, where the coupling needs them.
+    /// For products of the columns, or for themselves, where the coupling needs them.
     Columns,
     /// To belong to the nearest centre.
     Start { centres: Cow<'a, [f64]>, labels: Cow<'a, LabelView> },
@@ -115,9 +115,9 @@ pub(crate) struct Stats {
     /// Joint entropies of pairs of components.
     pub(super) joint: Sum<Vec<f64>>,
     seen: Seen,
-    gram: Sum<Vec<f64>>,
+    columns: Columns,
 }
-merge_fields!(Stats, sums, gathered, joint, seen, gram);
+merge_fields!(Stats, sums, gathered, joint, seen, columns);
 
 /// Distinct sets of labels; on merge those of both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -168,8 +168,8 @@ impl Vb {
         let centres = self.mixture.centres(&gathered, self.components, &mut rng);
         let mut q = self.mixture.start(self.components);
         if self.mixture.labels.needs_columns() {
-            let gram = all(&Ask::Columns)?.gram.0;
-            self.mixture.labels.look_at_columns(&mut q.labels, &gram)?;
+            let columns = all(&Ask::Columns)?.columns;
+            self.mixture.labels.look_at_columns(&mut q.labels, columns)?;
         }
         Ok((centres, q, seen.0))
     }
@@ -271,7 +271,7 @@ impl Vb {
                 let seen = Seen(SeenSets::of(labels, labels.len() / block.rows().max(1)));
                 Stats { gathered: self.mixture.gather(*most, *key, block, scratch), seen, ..Stats::default() }
             }
-            Ask::Columns => Stats { gram: Sum(self.mixture.columns(block, scratch)), ..Stats::default() },
+            Ask::Columns => Stats { columns: self.mixture.columns(block, scratch), ..Stats::default() },
             Ask::Start { centres, labels } => {
                 let sums = self.mixture.visit_with(labels, self.components, block, scratch, |x, r| self.mixture.nearest(centres, x, r));
                 Stats { sums, ..Stats::default() }

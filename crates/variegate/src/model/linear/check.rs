@@ -142,7 +142,7 @@ fn from_rows<F: Named>(program: &Ascent<F>, q: &Factors, data: &Dataset<'_>) -> 
     let view = program.classifier.view(q);
     let (mut scratch, mut sums, mut terms) = (Scratch::default(), Stats::default(), 0.0);
     for block in blocks(data, BLOCK_ROWS) {
-        let (s, t) = program.of_block(&view, &block, &mut scratch);
+        let (s, t) = program.of_block(&view, &[], &block, &mut scratch);
         sums.merge(s);
         terms += t;
     }

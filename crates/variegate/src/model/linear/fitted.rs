@@ -1,13 +1,15 @@
 //! What an ascent found: factors of the weights with all that predictions need, and what they say of rows and of themselves.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::ascent::{Standing, State};
 use super::classifier::{self, Classifier, Loss, hinge_probability};
 use super::expected_sigmoid::{expected_sigmoid, sigmoid_deviation};
-use super::inputs::Schema;
+use super::inputs::{Schema, matrices_fit};
 use super::logit::Factors;
 use super::natural::{coefficient_names, natural, natural_arrays};
+use super::row_space::RowSpace;
 use crate::Result;
 use crate::answer::{
     ClassProbabilities, ColumnKind, Dim, Fact, Interval, NamedArray, PREDICT_PANEL, Summary, SummaryTable, check_prediction_rows,
@@ -30,6 +32,26 @@ pub(crate) struct Fitted {
     pub(crate) bound: f64,
     pub(crate) sweeps: u64,
     pub(crate) standing: Standing,
+    /// The space that rows span, where the factors are of coordinates in it.
+    pub(crate) space: Option<RowSpace>,
+}
+
+/// What version 1 of a saved posterior held: factors of all columns.
+#[derive(Deserialize)]
+pub(crate) struct First {
+    schema: Schema,
+    classifier: Classifier,
+    q: Factors,
+    bound: f64,
+    sweeps: u64,
+    standing: Standing,
+}
+
+impl From<First> for Fitted {
+    fn from(first: First) -> Self {
+        let First { schema, classifier, q, bound, sweeps, standing } = first;
+        Self { schema, classifier, q, bound, sweeps, standing, space: None }
+    }
 }
 
 impl Fitted {
@@ -38,8 +60,8 @@ impl Fitted {
         if state.sweeps == 0 {
             return Err(crate::Error::Unfit("the run has not made its first sweep yet: resume it".into()));
         }
-        let State { q, bound, sweeps, standing, .. } = state;
-        Ok(Self { schema, classifier, q, bound, sweeps, standing })
+        let State { q, bound, sweeps, standing, space, .. } = state;
+        Ok(Self { schema, classifier, q, bound, sweeps, standing, space })
     }
 
     /// Whether there is a point and no posterior.
@@ -55,7 +77,11 @@ impl Fitted {
         let states = vec![(Vec::new(), Vec::new()); data.rows().div_ceil(PREDICT_PANEL)];
         let panels = for_panels_parallel(data.x.view(), states, |(mut means, mut variances), _, rows, x| {
             let (mut scratch, mut work) = (PanelScratch::default(), classifier::Scratch::default());
-            let (m, v) = self.classifier.scores(&view, &mut design.panel(x, &mut scratch), &mut work);
+            let mut panel = design.panel(x, &mut scratch);
+            let (m, v) = match &self.space {
+                Some(space) => space.with_new(&panel, |panel| self.classifier.scores(&view, panel, &mut work)),
+                None => self.classifier.scores(&view, &mut panel, &mut work),
+            };
             means.extend_from_slice(&m[..rows * count]);
             variances.extend_from_slice(&v[..rows * count]);
             (means, variances)
@@ -96,10 +122,38 @@ impl Fitted {
         Ok(ClassProbabilities { probability, deviation, interval })
     }
 
+    /// Means of the design weights of each classifier, the bias last where there is one.
+    pub(crate) fn mean(&self) -> Cow<'_, [f64]> {
+        let Some(space) = &self.space else { return Cow::Borrowed(&self.q.mean) };
+        let prior = &self.classifier.prior;
+        let weights = space.means(prior, &self.q);
+        let each = weights.chunks_exact(self.schema.design.kept.len().max(1)).zip(self.q.mean.chunks_exact(prior.dim));
+        Cow::Owned(each.flat_map(|(w, m)| [w, &m[prior.columns()..]].concat()).collect())
+    }
+
+    /// Covariances of the design weights of each classifier: the lower triangle, row by row.
+    pub(crate) fn covariance(&self) -> Cow<'_, [f64]> {
+        let Some(space) = &self.space else { return Cow::Borrowed(&self.q.covariance) };
+        let prior = &self.classifier.prior;
+        Cow::Owned((0..prior.labels).flat_map(|c| space.covariance(prior, &self.q, c)).collect())
+    }
+
+    /// Standard deviations of the coefficients of each classifier in the user's units, and of its intercept.
+    fn deviations(&self, space: &RowSpace) -> Vec<f64> {
+        let (design, prior) = (&self.schema.design, &self.classifier.prior);
+        let shift = design.mean.iter().zip(&design.scale).map(|(m, s)| -m / s).collect();
+        let variances = space.variances(prior, &self.q);
+        let each = variances.chunks_exact(design.kept.len().max(1)).zip(space.shifted(prior, &self.q, shift));
+        each.flat_map(|(v, last)| v.iter().zip(&design.scale).map(|(v, s)| v.sqrt() / s).chain([last.sqrt()]).collect::<Vec<_>>()).collect()
+    }
+
     /// Means and standard deviations of the weights in the user's units: coefficients of the kept columns of each classifier, then its intercept
     /// (0 without one).
     pub(crate) fn coefficients(&self) -> (Vec<f64>, Vec<f64>) {
         let design = &self.schema.design;
+        if let Some(space) = &self.space {
+            return (natural(design, &self.mean()), self.deviations(space));
+        }
         let (k, dim) = (design.kept.len(), design.dim());
         let mut deviations = Vec::with_capacity(self.classifier.prior.labels * (k + 1));
         for v in self.q.covariance.chunks_exact(packed_len(dim).max(1)) {
@@ -159,7 +213,8 @@ impl Fitted {
         }
     }
 
-    /// Coefficients and intercepts with their deviations and, in the units of the design, mean and covariance of the weights.
+    /// Coefficients and intercepts with their deviations and, in the units of the design, mean and covariance of the weights; no covariance where it
+    /// would take gigabytes.
     pub(crate) fn arrays(&self) -> Vec<NamedArray> {
         let (means, deviations) = self.coefficients();
         let mut out = natural_arrays(&self.schema, ("coef", "intercept"), &[], &means).to_vec();
@@ -179,11 +234,14 @@ impl Fitted {
         let dim = design.dim();
         let weight =
             || Dim::named("weight", design.names(&self.schema.columns).into_iter().chain(design.intercept.then(|| "(bias)".to_string())));
+        out.push(NamedArray::new("weight_mean", vec![classifier(), weight()], self.mean().into_owned()));
+        if !matrices_fit(dim, self.classifier.prior.labels) {
+            return out;
+        }
         let mut covariance = Vec::with_capacity(self.classifier.prior.labels * dim * dim);
-        for v in self.q.covariance.chunks_exact(packed_len(dim).max(1)) {
+        for v in self.covariance().chunks_exact(packed_len(dim).max(1)) {
             covariance.extend((0..dim * dim).map(|at| (at / dim, at % dim)).map(|(i, j)| v[packed_len(i.max(j)) + i.min(j)]));
         }
-        out.push(NamedArray::new("weight_mean", vec![classifier(), weight()], self.q.mean.clone()));
         out.push(NamedArray::new("weight_covariance", vec![classifier(), weight(), weight()], covariance));
         out
     }

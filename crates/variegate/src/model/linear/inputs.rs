@@ -8,6 +8,7 @@ use super::bound::Bound;
 use super::classifier::{Classifier, Loss};
 use super::gamma_factor::Precision;
 use super::logit::{Form, Logit};
+use super::row_space;
 use crate::data::{Block, Design, Scaling, Survey};
 use crate::{Error, Result};
 
@@ -32,12 +33,36 @@ impl Schema {
     }
 }
 
-/// The design of measured columns, and the raw columns that were left out as constant; an error where the matrices of so many classifiers would
-/// take gigabytes.
-pub(crate) fn design_of(survey: &Survey, family: &str, standardize: bool, intercept: bool, count: usize) -> Result<(Design, Vec<usize>)> {
+/// What is made of measured columns.
+pub(crate) struct Measured {
+    pub(crate) design: Design,
+    /// Raw columns that were left out as constant.
+    pub(crate) dropped: Vec<usize>,
+    /// The number of rows, where an ascent finds weights in the space that they span.
+    pub(crate) spanning: Option<u64>,
+}
+
+/// Whether matrices of so many columns of so many classifiers are small enough.
+pub(super) fn matrices_fit(dim: usize, count: usize) -> bool {
+    count as f64 * (dim as f64).powi(2) <= MOST_NUMBERS
+}
+
+/// The design of measured columns for draws or for an ascent; an error where the matrices of so many classifiers would take gigabytes.
+pub(crate) fn design_of(
+    survey: &Survey,
+    family: &str,
+    (standardize, intercept): (bool, bool),
+    count: usize,
+    ascends: bool,
+) -> Result<Measured> {
     // without a bias centring would add one by the back door, and a constant column can carry the level
     let scaling = Scaling { center: standardize && intercept, scale: standardize, intercept, drop_constant: intercept };
     let (design, dropped) = survey.design(scaling)?;
+    let rows = survey.rows() as usize;
+    let spans = ascends && row_space::worthwhile(rows, design.kept.len()) && matrices_fit(row_space::count_of(rows) + 1, count);
+    if spans {
+        return Ok(Measured { design, dropped, spanning: Some(rows as u64) });
+    }
     let (dim, most) = (design.dim(), (MOST_NUMBERS / count as f64).sqrt() as usize);
     if dim > most {
         let (matrices, so_many) = match count {
@@ -48,7 +73,7 @@ pub(crate) fn design_of(survey: &Survey, family: &str, standardize: bool, interc
             "{family} holds {matrices} for each thread and takes at most {most} columns{so_many}: select columns first"
         )));
     }
-    Ok((design, dropped))
+    Ok(Measured { design, dropped, spanning: None })
 }
 
 /// From rows and classes to what a [`Classifier`] is told.

@@ -8,6 +8,7 @@
 //! | `logit/` | weights of labels, and patterns of components where there are any |
 //! | `classifier/` | weights alone, with a logistic likelihood or a hinge: bounds, point estimates and Gibbs steps |
 //! | `inputs.rs` | rows and classes as classifiers see them: one classifier for two classes, else one a class against the rest |
+//! | `row_space/` | weights in the space that rows span, where they are fewer than columns |
 //! | `ascent.rs`, `check.rs` | the program that raises the bound, and is it one? |
 //! | `fitted.rs`, `natural.rs` | what an ascent found; weights in the units of the user's columns |
 
@@ -23,11 +24,12 @@ pub(crate) mod logit;
 mod natural;
 mod normal_draw;
 pub(crate) mod normal_factor;
+pub(crate) mod row_space;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub(crate) use ascent::{Ascent, Named, State};
 pub(crate) use check::check;
-pub(crate) use fitted::{Fitted, decision_values};
-pub(crate) use inputs::{Inputs, Schema, Told, design_of};
+pub(crate) use fitted::{First as FirstFitted, Fitted, decision_values};
+pub(crate) use inputs::{Inputs, Measured, Schema, Told, design_of};
 pub(crate) use natural::{coefficient_names, natural, natural_arrays};

@@ -23,7 +23,7 @@ const ASCENT_ROWS: usize = 30;
 pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     if settings.inference == Inference::Vb {
         let design = Design::identity(COLUMNS, settings.fit_intercept);
-        let (program, model) = (settings.ascent(design.clone()), settings.program(design));
+        let (program, model) = (settings.ascent(design.clone(), None), settings.program(design));
         return crate::model::linear::check(&program, effort.calibration.data_sets / 10, seed, progress, |rng| {
             let x = normal_features(ASCENT_ROWS, COLUMNS, rng);
             model.data(&model.prior(rng)?, &x, rng)

@@ -15,12 +15,11 @@ pub use posterior::LogisticPosterior;
 pub use variational::VariationalPosterior;
 
 use serde_json::{Map, Value};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::linear::classifier::Loss;
 use super::linear::gamma_factor::Precision;
-use super::linear::{Ascent, Inputs, Named, Schema, design_of};
+use super::linear::{Ascent, Inputs, Measured, Named, Schema, design_of};
 use super::{Declared, Family, Fit, Meaningless, Model, SAMPLING, Setting, Simulation, Truth, as_map, in_use, refuse_meaningless, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
@@ -31,7 +30,10 @@ use crate::{Error, Result, settings, words};
 use gibbs::Gibbs;
 
 const NAME: &str = "logistic";
-const SCHEMA: state::Kind = state::Kind::new("logistic schema", &["0.1"]);
+const SCHEMA: state::Kind = state::Kind::new("logistic schema", &["0.1", "0.1"]);
+
+/// What a run depends on: the data, and how many rows they have where weights are found in the space that these span.
+type Prepared = (Schema, Option<u64>);
 
 words! {
     /// How the posterior is found.
@@ -90,12 +92,12 @@ impl Settings {
         Gibbs { design, precision }
     }
 
-    /// The variational ascent over a design.
-    fn ascent(&self, design: Design) -> Ascent<Vb> {
+    /// The variational ascent over a design; of so many rows that span the space of the weights, or of any.
+    fn ascent(&self, design: Design, spanning: Option<u64>) -> Ascent<Vb> {
         let inputs = Inputs { design, classes: 2, class_weight: Vec::new() };
         let bias = self.bias_precision.unwrap_or(self.prior_precision);
         let classifier = inputs.classifier(Loss::Logistic, Precision::Fixed(self.prior_precision), bias);
-        Ascent { inputs, classifier, tol: self.tol, max_sweeps: self.max_iter, of: PhantomData }
+        Ascent::new(inputs, classifier, spanning, self.tol, self.max_iter)
     }
 }
 
@@ -182,14 +184,19 @@ impl Model for LogisticModel {
         if s.inference == Inference::Gibbs {
             survey.check_whole_weights("logistic", "set `inference` to vb, or fit `softmax`, for other weights")?;
         }
-        let (design, dropped) = design_of(survey, NAME, s.standardize, s.fit_intercept, 1)?;
+        let ascends = s.inference == Inference::Vb;
+        let Measured { design, dropped, spanning } = design_of(survey, NAME, (s.standardize, s.fit_intercept), 1, ascends)?;
         let warnings = survey.column_warnings(&dropped, s.standardize);
         let schema = Schema { columns: survey.header().columns.clone(), classes: classes.to_vec(), design };
-        self.bind(schema, warnings)
+        self.bind((schema, spanning), warnings)
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
-        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
+        let prepared = state::unseal_older(SCHEMA, schema, |older| match older.version {
+            1 => Ok((older.decode()?, None)),
+            _ => Err(older.refused()),
+        })?;
+        self.bind(prepared, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -208,26 +215,29 @@ impl Model for LogisticModel {
 }
 
 impl LogisticModel {
-    fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+    fn bind(&self, prepared: Prepared, warnings: Vec<String>) -> Result<Fit> {
         match self.settings.inference {
-            Inference::Gibbs => self.bind_gibbs(schema, warnings),
-            Inference::Vb => self.bind_vb(schema, warnings),
+            Inference::Gibbs => self.bind_gibbs(prepared, warnings),
+            Inference::Vb => self.bind_vb(prepared, warnings),
         }
     }
 
-    fn bind_gibbs(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+    fn bind_gibbs(&self, prepared: Prepared, warnings: Vec<String>) -> Result<Fit> {
         let s = &self.settings;
+        let sealed = state::seal(SCHEMA, &prepared)?;
+        let (schema, _) = prepared;
         let program = s.program(schema.design.clone());
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
-        let sealed = state::seal(SCHEMA, &schema)?;
         let read = move |chains: &[Piece]| Ok(Box::new(LogisticPosterior::new(&schema, chains)?) as Box<dyn Posterior>);
         Ok(Fit::new(Arc::new(program), s.n_chains, schedule, sealed, warnings, read))
     }
 
-    fn bind_vb(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
-        let program = self.settings.ascent(schema.design.clone());
+    fn bind_vb(&self, prepared: Prepared, warnings: Vec<String>) -> Result<Fit> {
+        let sealed = state::seal(SCHEMA, &prepared)?;
+        let (schema, spanning) = prepared;
+        let program = self.settings.ascent(schema.design.clone(), spanning);
         let schedule = Schedule::Ascend { max_sweeps: self.settings.max_iter };
-        let (sealed, classifier) = (state::seal(SCHEMA, &schema)?, program.classifier.clone());
+        let classifier = program.classifier.clone();
         let read = move |chains: &[Piece]| {
             let Some(piece) = chains.first() else { return Err(Error::Unfit("the run has not begun: resume it".into())) };
             let found = saved_global::<Ascent<Vb>>(&piece.checkpoint)?;

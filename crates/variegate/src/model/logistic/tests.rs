@@ -237,3 +237,26 @@ fn any_number_of_threads_gives_the_same_draws() {
     assert_eq!(one, run(2));
     assert_eq!(one, run(4));
 }
+
+/// More columns than rows: by default weights are found in the space of the rows, also where a matrix of all columns would be too large.
+#[test]
+fn many_columns_are_fitted_in_the_space_of_the_rows() {
+    for (columns, whole) in [(300, true), (6_000, false)] {
+        let rows = 24;
+        let entry = |i: usize, j: usize| if (i * 31 + j * 17) % 7 == 0 { 0.5 + ((i * 13 + j * 5) % 11) as f64 } else { 0.0 };
+        let x = Matrix::dense(rows, columns, (0..rows * columns).map(|at| entry(at / columns, at % columns)).collect::<Vec<_>>());
+        let classes = Classes { codes: (0..rows as u32).map(|i| i % 7 / 4).collect(), names: vec!["a".into(), "b".into()] };
+        let data = Dataset::new(x).with_target(Target::Classes(classes));
+        let fitted = fit(vb(&[]).as_ref(), &data, &RunSettings::default(), &mut Unobserved).unwrap();
+        let arrays = fitted.posterior.arrays();
+        let len = |name: &str| arrays.iter().find(|a| a.name == name).map(|a| a.values.len());
+        assert_eq!((len("coef"), len("coef_sd"), len("weight_mean")), (Some(columns), Some(columns), Some(columns + 1)));
+        assert_eq!(len("weight_covariance"), whole.then_some((columns + 1) * (columns + 1)));
+        let saved = fitted.posterior.save().unwrap();
+        assert!(saved.len() < 30 * rows * columns, "{} bytes", saved.len());
+        let (here, back) = (fitted.posterior.predict(&data, "").unwrap(), Logistic.load(&saved).unwrap().predict(&data, "").unwrap());
+        assert_eq!(here, back);
+        let right = (0..rows).filter(|&i| (here.probability[2 * i + 1] > 0.5) == (i % 7 / 4 == 1)).count();
+        assert!(right > 20, "{right} of {rows}");
+    }
+}

@@ -1,16 +1,17 @@
 //! What the variational fit found: probabilities by the integral of σ, coefficients in the user's units, and the bound.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::NAME;
 use crate::Result;
 use crate::answer::{Answers, ClassProbabilities, NamedArray, Origin, Posterior, Predict, PredictClasses, Summary, choose_method};
 use crate::data::Dataset;
 use crate::model::linear::classifier::Classifier;
-use crate::model::linear::{Fitted, Schema, State};
+use crate::model::linear::{FirstFitted, Fitted, Schema, State};
 use crate::run::state;
 
-pub(super) const SAVED: state::Kind = state::Kind::new("logistic variational posterior", &["0.1"]);
+pub(super) const SAVED: state::Kind = state::Kind::new("logistic variational posterior", &["0.1", "0.1"]);
 const METHODS: &[&str] = &["integral", "plug-in"];
 
 /// A normal posterior of the weights, with all that predictions need.
@@ -23,7 +24,10 @@ impl VariationalPosterior {
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            1 => Ok(Self(older.decode::<FirstFitted>()?.into())),
+            _ => Err(older.refused()),
+        })?)
     }
 
     /// Lower bound on the log evidence.
@@ -32,13 +36,13 @@ impl VariationalPosterior {
     }
 
     /// Posterior mean of the design weights, the bias last where there is one.
-    pub fn mean(&self) -> &[f64] {
-        &self.0.q.mean
+    pub fn mean(&self) -> Cow<'_, [f64]> {
+        self.0.mean()
     }
 
     /// Posterior covariance of the design weights: the lower triangle, row by row.
-    pub fn covariance(&self) -> &[f64] {
-        &self.0.q.covariance
+    pub fn covariance(&self) -> Cow<'_, [f64]> {
+        self.0.covariance()
     }
 }
 
@@ -88,5 +92,26 @@ impl Posterior for VariationalPosterior {
 
     fn save(&self) -> Result<Vec<u8>> {
         Ok(state::seal(SAVED, self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::linear::testing::{settings, six_rows};
+    use crate::model::{Family, RunSettings, fit};
+    use crate::run::Unobserved;
+
+    /// Posteriors and data of runs are read as they were saved before weights had a space of their own.
+    #[test]
+    fn what_was_saved_before_is_read() {
+        let model = super::super::Logistic.configure(&settings(&[("inference", "vb".into())])).unwrap();
+        let found = fit(model.as_ref(), &six_rows(), &RunSettings::default(), &mut Unobserved).unwrap().posterior;
+        let VariationalPosterior(f) = VariationalPosterior::load(&found.save().unwrap()).unwrap();
+        let before = (&f.schema, &f.classifier, &f.q, f.bound, f.sweeps, f.standing);
+        let saved = state::seal(state::Kind::new(SAVED.name, &["0.1"]), &before).unwrap();
+        assert_eq!(VariationalPosterior::load(&saved).unwrap(), VariationalPosterior(f.clone()));
+        let saved = state::seal(state::Kind::new("logistic schema", &["0.1"]), &f.schema).unwrap();
+        assert!(model.reopen(&saved).is_ok());
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &
     if settings.inference == Inference::Gibbs {
         return Ok(vec![invariance(settings, &effort.invariance, seed, progress)?, moments(settings, &effort.invariance, seed, progress)?]);
     }
-    let program = settings.ascent(inputs(settings, COLUMNS));
+    let program = settings.ascent(inputs(settings, COLUMNS), None);
     check_ascent(&program, effort.calibration.data_sets / 10, seed, progress, |rng| {
         let mut last = None;
         for _ in 0..TRIES {

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::linear::{Ascent, Inputs, Named, Schema as Columns, design_of};
+use super::linear::{Ascent, Inputs, Measured, Named, Schema as Columns, design_of};
 use super::{ClassWeight, Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::answer::{Fact, Figure, Posterior};
 use crate::check::{CheckReport, Effort, Progress};
@@ -39,7 +39,10 @@ use crate::run::{Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
 
 const NAME: &str = "svm";
-const SCHEMA: state::Kind = state::Kind::new("svm schema", &["0.1"]);
+const SCHEMA: state::Kind = state::Kind::new("svm schema", &["0.1", "0.1"]);
+
+/// What a run depends on: the data, and how many rows they have where weights are found in the space that these span.
+type Prepared = (Schema, Option<u64>);
 
 /// The ascent as checkpoints know it.
 #[derive(Debug, Clone)]
@@ -162,14 +165,19 @@ impl Model for SvmModel {
         let counts = survey.class_counts()?;
         let counts = if class_weight.is_empty() { counts.to_vec() } else { counts.iter().zip(&class_weight).map(|(n, w)| n * w).collect() };
         let classifiers = if classes.len() == 2 { 1 } else { classes.len() };
-        let (design, dropped) = design_of(survey, NAME, s.standardize, s.fit_intercept, classifiers)?;
+        let ascends = s.inference != Inference::Gibbs;
+        let Measured { design, dropped, spanning } = design_of(survey, NAME, (s.standardize, s.fit_intercept), classifiers, ascends)?;
         let warnings = survey.column_warnings(&dropped, s.standardize);
         let columns = Columns { columns: survey.header().columns.clone(), classes: classes.to_vec(), design };
-        self.bind(Schema { columns, counts, class_weight }, warnings)
+        self.bind((Schema { columns, counts, class_weight }, spanning), warnings)
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
-        self.bind(state::unseal(SCHEMA, schema)?, Vec::new())
+        let prepared = state::unseal_older(SCHEMA, schema, |older| match older.version {
+            1 => Ok((older.decode()?, None)),
+            _ => Err(older.refused()),
+        })?;
+        self.bind(prepared, Vec::new())
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {
@@ -186,26 +194,30 @@ impl Model for SvmModel {
 }
 
 impl SvmModel {
-    fn bind(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+    fn bind(&self, prepared: Prepared, warnings: Vec<String>) -> Result<Fit> {
         match self.settings.inference {
-            Inference::Gibbs => self.bind_sampler(schema, warnings),
-            Inference::Vb | Inference::Map => self.bind_ascent(schema, warnings),
+            Inference::Gibbs => self.bind_sampler(prepared, warnings),
+            Inference::Vb | Inference::Map => self.bind_ascent(prepared, warnings),
         }
     }
 
-    fn bind_sampler(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
+    fn bind_sampler(&self, prepared: Prepared, warnings: Vec<String>) -> Result<Fit> {
         let s = &self.settings;
+        let sealed = state::seal(SCHEMA, &prepared)?;
+        let (schema, _) = prepared;
         let program = s.sampler(schema.inputs());
         let schedule = Schedule::Sample { warm_up: s.n_warmup, draws: s.n_draws, thin: s.thin };
-        let (sealed, learned) = (state::seal(SCHEMA, &schema)?, s.prior_precision.is_none());
+        let learned = s.prior_precision.is_none();
         let read = move |chains: &[Piece]| Ok(Box::new(DrawsPosterior::new(&schema, learned, chains)?) as Box<dyn Posterior>);
         Ok(Fit::new(Arc::new(program), s.n_chains, schedule, sealed, warnings, read))
     }
 
-    fn bind_ascent(&self, schema: Schema, warnings: Vec<String>) -> Result<Fit> {
-        let program = self.settings.ascent(schema.inputs());
+    fn bind_ascent(&self, prepared: Prepared, warnings: Vec<String>) -> Result<Fit> {
+        let sealed = state::seal(SCHEMA, &prepared)?;
+        let (schema, spanning) = prepared;
+        let program = self.settings.ascent(schema.inputs(), spanning);
         let schedule = Schedule::Ascend { max_sweeps: self.settings.max_iter };
-        let (sealed, classifier) = (state::seal(SCHEMA, &schema)?, program.classifier.clone());
+        let classifier = program.classifier.clone();
         let read = move |chains: &[Piece]| {
             let Some(piece) = chains.first() else { return Err(Error::Unfit("the run has not begun: resume it".into())) };
             let found = saved_global::<Ascent<Vb>>(&piece.checkpoint)?;

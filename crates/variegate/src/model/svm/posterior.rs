@@ -1,16 +1,17 @@
 //! What the ascent found: a variational posterior or a point, its probabilities, decision values and coefficients.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 use super::{NAME, PSEUDO, Schema};
 use crate::Result;
 use crate::answer::{Answers, ClassProbabilities, NamedArray, Origin, Posterior, Predict, PredictClasses, Summary, choose_method};
 use crate::data::Dataset;
 use crate::model::linear::classifier::Classifier;
-use crate::model::linear::{Fitted, State};
+use crate::model::linear::{FirstFitted, Fitted, State};
 use crate::run::state;
 
-const SAVED: state::Kind = state::Kind::new("svm posterior", &["0.1"]);
+const SAVED: state::Kind = state::Kind::new("svm posterior", &["0.1", "0.1"]);
 const METHODS: &[&str] = &["plug-in"];
 
 /// Factors of the weights, or a point, with all that predictions need.
@@ -27,7 +28,13 @@ impl SvmPosterior {
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            1 => {
+                let (schema, fitted) = older.decode::<(Schema, FirstFitted)>()?;
+                Ok(Self { schema, fitted: fitted.into() })
+            }
+            _ => Err(older.refused()),
+        })?)
     }
 
     /// Lower bound on the log of prior and pseudo-likelihood, integrated; of a point their log at it, without the prior's constant (2π)^−½ of each
@@ -37,13 +44,13 @@ impl SvmPosterior {
     }
 
     /// Mean of the design weights of each classifier, the bias last where there is one.
-    pub fn mean(&self) -> &[f64] {
-        &self.fitted.q.mean
+    pub fn mean(&self) -> Cow<'_, [f64]> {
+        self.fitted.mean()
     }
 
     /// Covariance of the design weights of each classifier: the lower triangle, row by row; zeros of a point.
-    pub fn covariance(&self) -> &[f64] {
-        &self.fitted.q.covariance
+    pub fn covariance(&self) -> Cow<'_, [f64]> {
+        self.fitted.covariance()
     }
 
     /// Means of wᵀx̃ of new rows, one a row and classifier: above 0 for the second of two classes, or for the class of the classifier.
@@ -107,5 +114,27 @@ impl Posterior for SvmPosterior {
 
     fn save(&self) -> Result<Vec<u8>> {
         Ok(state::seal(SAVED, self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::linear::testing::{settings, six_rows};
+    use crate::model::{Family, RunSettings, fit};
+    use crate::run::Unobserved;
+
+    /// Posteriors and data of runs are read as they were saved before weights had a space of their own.
+    #[test]
+    fn what_was_saved_before_is_read() {
+        let model = super::super::Svm.configure(&settings(&[("inference", "vb".into())])).unwrap();
+        let found = fit(model.as_ref(), &six_rows(), &RunSettings::default(), &mut Unobserved).unwrap().posterior;
+        let now = SvmPosterior::load(&found.save().unwrap()).unwrap();
+        let f = &now.fitted;
+        let before = (&now.schema, (&f.schema, &f.classifier, &f.q, f.bound, f.sweeps, f.standing));
+        let saved = state::seal(state::Kind::new(SAVED.name, &["0.1"]), &before).unwrap();
+        assert_eq!(SvmPosterior::load(&saved).unwrap(), now);
+        let saved = state::seal(state::Kind::new("svm schema", &["0.1"]), &now.schema).unwrap();
+        assert!(model.reopen(&saved).is_ok());
     }
 }

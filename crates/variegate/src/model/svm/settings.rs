@@ -1,7 +1,5 @@
 //! Settings of the family: names, defaults, ranges, and what goes with what.
 
-use std::marker::PhantomData;
-
 use super::gibbs::Gibbs;
 use super::{SvmModel, Vb};
 use crate::model::linear::classifier::{Classifier, Loss};
@@ -83,8 +81,9 @@ impl Settings {
         Gibbs { classifier: self.classifier(&inputs), inputs }
     }
 
-    /// The ascent to a variational posterior or to a point.
-    pub(super) fn ascent(&self, inputs: Inputs) -> Ascent<Vb> {
-        Ascent { classifier: self.classifier(&inputs), inputs, tol: self.tol, max_sweeps: self.max_iter, of: PhantomData }
+    /// The ascent to a variational posterior or to a point; of so many rows that span the space of the weights, or of any.
+    pub(super) fn ascent(&self, inputs: Inputs, spanning: Option<u64>) -> Ascent<Vb> {
+        let classifier = self.classifier(&inputs);
+        Ascent::new(inputs, classifier, spanning, self.tol, self.max_iter)
     }
 }

@@ -321,3 +321,22 @@ fn simulated_rows_are_learned() {
         assert!(hits > 240, "{classes} classes: {hits} of 400");
     }
 }
+
+/// More columns than rows: the ascent and the maximum find weights in the space of the rows.
+#[test]
+fn many_columns_are_fitted_in_the_space_of_the_rows() {
+    let (rows, columns) = (24, 5_500);
+    let entry = |i: usize, j: usize| if (i * 31 + j * 17) % 7 == 0 { 0.5 + ((i * 13 + j * 5) % 11) as f64 } else { 0.0 };
+    let x = Matrix::dense(rows, columns, (0..rows * columns).map(|at| entry(at / columns, at % columns)).collect::<Vec<_>>());
+    let data = classes(x, (0..rows as u32).map(|i| i % 7 / 3).collect(), 3);
+    for inference in ["vb", "map"] {
+        let fitted = run(model(&[("inference", json!(inference))]).as_ref(), &data, 1);
+        assert_eq!(array(&fitted, "coef").values.len(), 3 * columns);
+        let back = Svm.load(&fitted.posterior.save().unwrap()).unwrap();
+        let (here, there) = (fitted.posterior.predict(&data, "").unwrap(), back.predict(&data, "").unwrap());
+        assert_eq!(here, there);
+        let most = |i: usize| (0..3).max_by(|a, b| here.probability[3 * i + a].total_cmp(&here.probability[3 * i + b])).unwrap();
+        let right = (0..rows).filter(|&i| most(i) == i % 7 / 3).count();
+        assert!(right > 20, "{inference}: {right} of {rows}");
+    }
+}

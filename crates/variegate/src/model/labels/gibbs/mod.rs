@@ -119,6 +119,7 @@ impl Gibbs {
             LabelPart::Rowwise(p) => (logit(&p.prior), None),
             LabelPart::And(p) => (LabelModel::And { classifier: Classifier::of(&p.weights), psi: p.pattern_prior }, None),
             LabelPart::Cut(p) => (LabelModel::Patterns(p.patterns), Some(p.classifier)),
+            LabelPart::InRowSpace(_) => unreachable!("draws are of all columns"),
         };
         Self { inputs, kernel, labels, apart, means: Means::Matrices, alpha: concentration, seeds, most: MOST }
     }

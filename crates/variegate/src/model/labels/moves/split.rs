@@ -116,7 +116,7 @@ impl Mixture {
         let Scratch { inputs, kernel, labels, r, other } = scratch;
         let y = block.y.labels();
         let (components, parent) = (step.frozen.ln_weights.len(), step.parent);
-        self.inputs.with(block.x, inputs, |x, panel| {
+        self.with_block(&step.frozen.labels, block, inputs, |x, panel| {
             self.local(&step.frozen, x, panel, y, r, (kernel, labels));
             let mut first = vec![0.5; x.rows()];
             match &step.shares {

@@ -94,10 +94,10 @@ fn reference(draws: &[Draw]) -> usize {
 fn pattern_probabilities(part: &LabelPart, draw: &Draw) -> Vec<f64> {
     let labels = draw.patterns.len() / draw.components().max(1);
     let dim = draw.weights.len() / labels.max(1);
-    let probability = |(at, &pattern): (usize, &f64)| match part {
+    let probability = |(at, &pattern): (usize, &f64)| match part.coupling() {
         LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => sigmoid(pattern + bias(draw, at % labels, dim)),
         LabelPart::Cut(cut) if matches!(cut.patterns, Patterns::Multinomial { .. }) => pattern.exp(),
-        LabelPart::And(_) | LabelPart::Cut(_) => sigmoid(pattern),
+        LabelPart::And(_) | LabelPart::Cut(_) | LabelPart::InRowSpace(_) => sigmoid(pattern),
     };
     draw.patterns.iter().enumerate().map(probability).collect()
 }

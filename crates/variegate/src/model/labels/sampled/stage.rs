@@ -75,6 +75,7 @@ impl<'a> DrawStage<'a> {
             LabelPart::Logit(_) | LabelPart::Shared(_) | LabelPart::Rowwise(_) => Vec::new(),
             LabelPart::And(p) => vec![p.new_pattern(); rates.len()],
             LabelPart::Cut(p) => p.patterns.prior_probabilities(),
+            LabelPart::InRowSpace(_) => unreachable!("draws are of all columns"),
         };
         let ready = |(draw, same): (&Draw, &Vec<Option<usize>>)| {
             let mut places = vec![others; draw.components()];
@@ -129,7 +130,7 @@ impl<'a> DrawStage<'a> {
                 out.iter_mut().zip(f).zip(&draw.pattern_precision).for_each(|((o, &f), tau)| *o = expected_sigmoid(f, 1.0 / tau));
             }
             LabelPart::And(_) => out.iter_mut().zip(f).zip(patterns).for_each(|((o, &f), p)| *o = p * sigmoid(f)),
-            LabelPart::Cut(_) => out.copy_from_slice(patterns),
+            LabelPart::Cut(_) | LabelPart::InRowSpace(_) => out.copy_from_slice(patterns),
         }
         // where a row is too large for f64, weights say nothing of it
         out.iter_mut().filter(|p| p.is_nan()).for_each(|p| *p = 0.5);

@@ -7,4 +7,5 @@ mod memoized;
 mod mixture;
 mod moves;
 mod odd;
+mod row_space;
 mod small;

@@ -75,5 +75,5 @@ pub(super) fn groups(kind: &str, rows: usize, width: f64, seed: u64) -> Dataset<
 
 /// How rows are cut.
 pub(super) fn shape(data: &Dataset<'_>, block_rows: usize) -> Shape {
-    Shape { rows: data.rows(), cols: COLUMNS, blocks: data.rows().div_ceil(block_rows) as u32, block_rows }
+    Shape { rows: data.rows(), cols: data.x.cols(), blocks: data.rows().div_ceil(block_rows) as u32, block_rows }
 }

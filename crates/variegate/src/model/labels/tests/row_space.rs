@@ -1,0 +1,257 @@
+//! Fewer rows than columns: weights in the space of the rows are those of all columns, for every coupling, with components that come and go.
+
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+use serde_json::json;
+use std::time::Instant;
+
+use super::fits::fitted;
+use super::moves::same_bits;
+use super::small::{self, LABELS, shape};
+use crate::answer::{LabelRule, Posterior};
+use crate::data::design::packed_len;
+use crate::data::{Dataset, LabelSets, Matrix, Target, blocks};
+use crate::dist::testing::rng;
+use crate::model::labels::bound::Bound;
+use crate::model::labels::label_part::LabelPart;
+use crate::model::labels::memoized::Memoized;
+use crate::model::labels::mixture::Factors;
+use crate::model::labels::schema::Schema;
+use crate::model::labels::settings::{ClassifierKind, CombineKind, Coupling, KernelKind, MoveKind, Settings};
+use crate::model::labels::stage::{Room, Stage};
+use crate::model::labels::vb::{State, Vb};
+use crate::model::labels::{LabelsPosterior, logit};
+use crate::run::{Chain, Program, Typed, open01};
+
+const COLUMNS: usize = 61;
+const BLOCK_ROWS: usize = 16;
+const KINDS: [&str; 5] = ["jj", "bohning", "and", "cut", "svm"];
+
+/// Four groups along the first twenty columns and noise in the others; every seventh row repeats the one before, one column is 0 in all rows, and
+/// labels are unknown here and there.
+fn groups(rows: usize, columns: usize, seed: u64) -> Dataset<'static> {
+    let mut rng = rng(seed);
+    let (mut x, mut y): (Vec<f64>, Vec<i8>) = (Vec::new(), Vec::new());
+    for i in 0..rows {
+        let often = [[0.9, 0.8, 0.1], [0.1, 0.9, 0.2], [0.2, 0.1, 0.9], [0.8, 0.2, 0.7]][i % 4];
+        if i % 7 == 6 {
+            x.extend_from_within((i - 1) * columns..);
+        } else {
+            let normal = |rng: &mut dyn Rng| -> f64 { StandardNormal.sample(rng) };
+            let centre = [[-4.0, -4.0], [-4.0, 4.0], [4.0, -4.0], [4.0, 4.0]][i % 4];
+            let mean = |j: usize| if j < 20 { centre[j % 2] } else { 0.0 };
+            x.extend((0..columns).map(|j| if j == 7 { 0.0 } else { mean(j) + normal(&mut rng) }));
+        }
+        y.extend(often.map(|p| if open01(&mut rng) < 0.2 { -1 } else { i8::from(open01(&mut rng) < p) }));
+    }
+    let names = (1..=LABELS).map(|c| c.to_string()).collect();
+    Dataset::new(Matrix::dense(rows, columns, x)).with_target(Target::Labels(LabelSets { names, values: y }))
+}
+
+/// The ascent of a coupling with matrices of all columns, and the same in the space of so many rows.
+fn ascents(kind: &str, rows: usize, columns: usize, components: usize, moves: MoveKind) -> [Vb; 2] {
+    let coupling = match kind {
+        "and" => Coupling::And,
+        "cut" | "svm" => Coupling::Cut,
+        _ => Coupling::Logit,
+    };
+    let classifier = if kind == "svm" { ClassifierKind::Svm } else { ClassifierKind::Logistic };
+    let settings = Settings { coupling, classifier, ..Settings::default() };
+    let names = (1..=LABELS).map(|c| c.to_string()).collect();
+    let mut mixture = Schema::drawn(columns, names, KernelKind::GaussianDiag).mixture(&settings).unwrap();
+    if let (LabelPart::Logit(p), "bohning") = (&mut mixture.labels, kind) {
+        p.bound = Bound::Bohning;
+    }
+    let plain = Vb { components, ..small::vb("jj", components, moves) };
+    let mut spanned = mixture.clone();
+    spanned.labels = spanned.labels.in_row_space(rows);
+    [mixture, spanned].map(|mixture| Vb { mixture, ..plain.clone() })
+}
+
+fn close(a: &[f64], b: &[f64], what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    let size = a.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
+    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(worst < 1e-8 * size, "{what}: {worst:e} of {size}");
+}
+
+/// Means and variances of the weights of all columns; means of bias and patterns; precisions.
+fn weights(vb: &Vb, q: &Factors) -> [Vec<f64>; 4] {
+    let (prior, of): (&logit::Logit, &logit::Factors) = (vb.mixture.labels.weights(), q.labels.coupling().weights());
+    let width = of.mean.len() / LABELS;
+    let each = |c: usize, i: usize| (of.mean[c * width + i], of.covariance[c * packed_len(width) + packed_len(i + 1) - 1]);
+    let table = |from: usize, to: usize| (0..LABELS).flat_map(move |c| (from..to).map(move |i| (c, i)));
+    let (means, variances) =
+        q.labels.of_columns(&vb.mixture.labels).unwrap_or_else(|| table(0, prior.columns()).map(|(c, i)| each(c, i)).unzip());
+    let rest = table(prior.columns(), width).flat_map(|(c, i)| <[f64; 2]>::from(each(c, i))).collect();
+    let precisions = of.weight_precision.iter().chain(&of.pattern_precision).flat_map(|t| [t.shape, t.rate]).collect();
+    [means, variances, rest, precisions]
+}
+
+/// Both ascents say the same after every sweep, of themselves and of rows old and new.
+fn agree<P: Program>(
+    programs: &[P; 2],
+    vbs: &[Vb; 2],
+    data: &Dataset<'_>,
+    sweeps: usize,
+    name: &str,
+    of: impl Fn(&P::Global) -> &State,
+) -> State {
+    let cut = blocks(data, BLOCK_ROWS);
+    let new = groups(9, data.x.cols(), 77);
+    let mut chains = programs.each_ref().map(|p| Typed::start(p, &cut, shape(data, BLOCK_ROWS), 6, 0).unwrap());
+    let mut last = f64::NEG_INFINITY;
+    for sweep in 0..sweeps {
+        let [plain, spanned] = chains.each_mut().map(|chain| chain.advance(false).unwrap());
+        let (a, b) = (plain.objective, spanned.objective);
+        assert!((a - b).abs() < 1e-9 * a.abs(), "{name}, sweep {sweep}: {a} {b}");
+        assert!(b >= last - 1e-9 * last.abs(), "{name}, sweep {sweep}: the bound fell from {last} to {b}");
+        last = b;
+        assert_eq!(plain.components, spanned.components, "{name}, sweep {sweep}");
+        let states = [0, 1].map(|at| of(&chains[at].global));
+        let divergences = [0, 1].map(|at| vbs[at].mixture.labels.divergence(&states[at].q.labels));
+        close(&divergences[..1], &divergences[1..], &format!("{name}, sweep {sweep}: divergence"));
+        let [a, b] = [0, 1].map(|at| weights(&vbs[at], &states[at].q));
+        for (what, (a, b)) in ["means", "variances", "bias and patterns", "precisions"].iter().zip(a.iter().zip(&b)) {
+            close(a, b, &format!("{name}, sweep {sweep}: {what}"));
+        }
+        for rows in [data, &new] {
+            let [a, b] = [0, 1].map(|at| {
+                let mut room = Room::default();
+                Stage::new(&vbs[at].mixture, &states[at].q, CombineKind::Mean, vec![0.5; LABELS]).rows(rows.x.view(), &[], &mut room);
+                room.probability
+            });
+            close(&a, &b, &format!("{name}, sweep {sweep}: probabilities"));
+        }
+    }
+    of(&chains[1].global).clone()
+}
+
+#[test]
+fn the_row_space_and_all_columns_agree_at_every_sweep() {
+    for kind in KINDS {
+        let data = groups(40, COLUMNS, 5);
+        let programs = ascents(kind, 40, COLUMNS, 3, MoveKind::None);
+        let end = agree(&programs, &programs, &data, 15, kind, |state| state);
+        assert!(end.q.components() > 1, "{kind}");
+    }
+}
+
+#[test]
+fn they_agree_through_splits_and_merges() {
+    let data = groups(40, COLUMNS, 5);
+    for (components, from) in [(1, "one"), (7, "seven")] {
+        // moves are tried as soon as a sweep gains little
+        let programs = ascents("jj", 40, COLUMNS, components, MoveKind::SplitMerge).map(|vb| Vb { tol: 1e-3, ..vb });
+        let end = agree(&programs, &programs, &data, 30, from, |state| state);
+        assert!(end.q.components() > 1 && end.q.components() < 7, "from {from} to {}", end.q.components());
+    }
+}
+
+#[test]
+fn they_agree_batch_by_batch() {
+    let data = groups(40, COLUMNS, 5);
+    for kind in ["jj", "and"] {
+        let vbs = ascents(kind, 40, COLUMNS, 4, MoveKind::SplitMerge);
+        let programs = vbs.clone().map(|vb| Memoized { vb, batches: 3 });
+        agree(&programs, &vbs, &data, 12, kind, |state| &state.ascent);
+    }
+}
+
+/// One row, and rows that are all the same.
+#[test]
+fn few_rows_agree_too() {
+    let all = groups(30, 12, 9);
+    for rows in [vec![3], vec![3; 6]] {
+        let data = all.subset(&rows);
+        for kind in KINDS {
+            let programs = ascents(kind, rows.len(), 12, 2, MoveKind::None);
+            agree(&programs, &programs, &data, 6, kind, |state| state);
+        }
+    }
+}
+
+#[test]
+fn workers_give_the_same_bits() {
+    let data = groups(70, 120, 8);
+    let [_, program] = ascents("jj", 70, 120, 3, MoveKind::SplitMerge);
+    same_bits(&program, &data);
+    same_bits(&Memoized { vb: program, batches: 3 }, &data);
+}
+
+/// Texts of few words each among so many.
+fn texts(rows: usize, words: usize, labels: usize, seed: u64) -> Dataset<'static> {
+    let mut rng = rng(seed);
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    let mut y: Vec<i8> = Vec::new();
+    for i in 0..rows {
+        let topic = i % 4;
+        let mut row: Vec<u32> = (0..12).map(|w| (w * words / 12 + (open01(&mut rng) * words as f64 / 60.0) as usize) as u32).collect();
+        row.extend((0..6).map(|w| (topic * 10 + w) as u32));
+        row.sort_unstable();
+        row.dedup();
+        values.extend(row.iter().map(|_| 1.0 + (open01(&mut rng) * 2.0).floor()));
+        indices.extend(row);
+        indptr.push(indices.len());
+        y.extend((0..labels).map(|c| i8::from(open01(&mut rng) < if c % 4 == topic { 0.8 } else { 0.1 })));
+    }
+    let names = (0..labels).map(|c| format!("l{c}")).collect();
+    let x = Matrix::Csr { rows, cols: words, indptr: indptr.into(), indices: indices.into(), values: values.into() };
+    Dataset::new(x).with_target(Target::Labels(LabelSets { names, values: y }))
+}
+
+/// By default few rows with many columns are fitted in the space of the rows, and all answers are of columns. A matrix of all columns would take 20 GB
+/// here.
+#[test]
+fn many_more_columns_than_rows_take_little_memory() {
+    for coupling in ["logit", "and", "cut"] {
+        let data = texts(40, 50_000, 4, 3);
+        let settings = json!({ "coupling": coupling, "components": 4, "n_init": 1, "max_iter": 15 });
+        let found = fitted(settings, &data).unwrap_or_else(|e| panic!("{coupling}: {e}"));
+        let saved = found.posterior.save().unwrap();
+        assert!(saved.len() < 20_000_000, "{coupling}: {} bytes", saved.len());
+        let loaded = LabelsPosterior::load(&saved).unwrap();
+        assert!(matches!(loaded.mixture.labels, LabelPart::InRowSpace(_)), "{coupling}");
+        let arrays = loaded.arrays();
+        let of = |name: &str| &arrays.iter().find(|a| a.name == name).unwrap_or_else(|| panic!("{coupling}: no {name}")).values;
+        assert_eq!((of("coefficients").len(), of("coefficient_deviations").len(), of("bias").len()), (200_000, 200_000, 4));
+        assert!(of("coefficient_deviations").iter().all(|s| s.is_finite() && *s >= 0.0));
+        let [here, there] =
+            [found.posterior.as_ref(), &loaded as &dyn Posterior].map(|p| p.predict_labels(&data, &LabelRule::default()).unwrap());
+        assert_eq!(here, there, "{coupling}");
+        let Target::Labels(truth) = &data.target else { panic!("no labels") };
+        let mean = |value: i8| {
+            let of: Vec<f64> = here.probability.iter().zip(&truth.values).filter(|(_, y)| **y == value).map(|(p, _)| *p).collect();
+            of.iter().sum::<f64>() / of.len() as f64
+        };
+        assert!(mean(1) > mean(0) + 0.05, "{coupling}: {} {}", mean(1), mean(0));
+    }
+}
+
+/// Few rows with many columns, as notes with their codes of diagnoses have: a fit in the space of the rows, one with the looser bound, whose matrix of
+/// all columns serves all labels, and a single sweep with a matrix of all columns for each label.
+#[test]
+#[ignore = "prints seconds"]
+fn seconds_of_few_rows_with_many_columns() {
+    let (rows, words, labels) = (333, 1_449, 45);
+    let data = texts(rows, words, labels, 3);
+    for bound in ["auto", "bohning"] {
+        let clock = Instant::now();
+        let found = fitted(json!({ "bound": bound, "n_init": 1 }), &data).unwrap();
+        let (seconds, trace) = (clock.elapsed().as_secs_f64(), &found.kept.chains[0].trace);
+        println!("bound {bound}: {seconds:.1} s, {} sweeps, bound {:.1}", trace.len(), trace[trace.len() - 1].1.objective);
+    }
+    let names = (0..labels).map(|c| c.to_string()).collect();
+    let mut whole = Schema::drawn(words, names, KernelKind::Multinomial).mixture(&Settings::default()).unwrap();
+    whole.inputs.unit_rows = true;
+    let mut spanned = whole.clone();
+    spanned.labels = spanned.labels.in_row_space(rows);
+    let cut = blocks(&data, 256);
+    for (mixture, name, sweeps) in [(spanned, "in the space of the rows", 5), (whole, "of all columns", 1)] {
+        let vb = Vb { mixture, ..small::vb("jj", 20, MoveKind::None) };
+        let mut chain = Typed::start(&vb, &cut, shape(&data, 256), 6, 0).unwrap();
+        let clock = Instant::now();
+        let bounds: Vec<f64> = (0..sweeps).map(|_| chain.advance(false).unwrap().objective).collect();
+        println!("{name}: {:.2} s a sweep, bound after the first {:.6}", clock.elapsed().as_secs_f64() / f64::from(sweeps), bounds[0]);
+    }
+}
