@@ -31,6 +31,14 @@ pub struct RowLoo {
     pub k: f64,
 }
 
+impl RowLoo {
+    /// Whether its shape is above [`K_LIMIT`].
+    pub fn is_doubtful(&self) -> bool {
+        // a shape that is not a number is no comfort
+        self.k > K_LIMIT || self.k.is_nan()
+    }
+}
+
 /// Leave-one-out figures, gathered row by row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loo {
@@ -57,6 +65,11 @@ impl Loo {
         }
     }
 
+    /// One row, from its log likelihood under each draw.
+    pub(crate) fn of_row(ln_likelihood: &[f64], efficiency: f64) -> RowLoo {
+        one(ln_likelihood, efficiency)
+    }
+
     /// Sum of the log predictive densities of the rows left out.
     pub fn elpd(&self) -> f64 {
         self.rows.iter().map(|r| r.elpd).sum()
@@ -76,8 +89,7 @@ impl Loo {
 
     /// Number of rows whose shape is above [`K_LIMIT`].
     pub fn doubtful(&self) -> usize {
-        // a shape that is not a number is no comfort
-        self.rows.iter().filter(|r| r.k > K_LIMIT || r.k.is_nan()).count()
+        self.rows.iter().filter(|r| r.is_doubtful()).count()
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `paper` | L − ln Sym, as published; the sign is wrong |
 //! | `bic` | ln L̂ − ½k ln N + ln Sym at the maximum of the likelihood |
 //! | `cv` | minus the mean log loss on held-out folds |
+//! | `loo` | the mean log density of a row under the posterior of the others, by importance sampling from q (`pass/loo.rs`) |
 //!
 //! Bounds compare structures only under the same `bound`, `covariance` and `precision`.
 
@@ -31,6 +32,8 @@ pub enum Criterion {
     Bic,
     /// Minus the log loss of cross-validation.
     Cv,
+    /// Mean log density of a row that is left out.
+    Loo,
 }
 
 impl Criterion {
@@ -48,6 +51,7 @@ impl Criterion {
             Criterion::Paper => "paper",
             Criterion::Bic => "bic",
             Criterion::Cv => "cv",
+            Criterion::Loo => "loo",
         }
     }
 }
@@ -82,7 +86,7 @@ pub(crate) struct Scores {
     pub(crate) shares: Vec<f64>,
     /// Where each could be split.
     pub(crate) axes: Vec<Axis>,
-    /// What held-out rows say.
+    /// What held-out rows say: of folds, or each row left out alone (then without errors).
     pub(crate) held_out: Option<Losses>,
 }
 
@@ -96,7 +100,7 @@ impl Scores {
             Criterion::ElboTight => self.tight.map(|t| t.0),
             Criterion::Paper => finite(self.elbo - self.ln_symmetries),
             Criterion::Bic => self.bic.map(|b| b.1),
-            Criterion::Cv => self.held_out.map(|h| h.mean_ln_likelihood()),
+            Criterion::Cv | Criterion::Loo => self.held_out.map(|h| h.mean_ln_likelihood()).filter(|v| v.is_finite()),
         }
     }
 }

@@ -388,6 +388,7 @@ mod tests {
             fixed: 1.0,
             fixed_gates: None,
             bias: None,
+            joint_up_to: 512,
         };
         let outcome = Emission::Classes(classes);
         Layout::for_prediction(&structure.tree(outcome, Coding::Full), &shape, outcome, 1)

@@ -177,10 +177,14 @@ pub(crate) struct Shape {
     pub(crate) fixed_gates: Option<f64>,
     /// Precision of the bias where it has its own.
     pub(crate) bias: Option<f64>,
+    /// `auto` takes a joint covariance up to this many weights of a node.
+    pub(crate) joint_up_to: usize,
 }
 
 /// `auto` takes a joint covariance up to this many weights of a node, and full ones of children up to this many columns.
-const SMALL: usize = 512;
+pub(crate) const SMALL: usize = 512;
+/// The same for searches that fit many structures several times: joint covariances of large nodes predict no better and take most of the time.
+pub(crate) const SMALL_IN_SEARCH: usize = 128;
 
 impl Shape {
     /// The covariance of a node with so many units.
@@ -191,7 +195,7 @@ impl Shape {
             (RowBound::Double, Some(Covariance::Joint)) => Covariance::Child,
             (_, Some(chosen)) => chosen.at_most(dim),
             (RowBound::Double, None) if dim <= SMALL => Covariance::Child,
-            (_, None) if units * dim <= SMALL => Covariance::Joint,
+            (_, None) if units * dim <= self.joint_up_to => Covariance::Joint,
             (_, None) if dim <= SMALL || bound == RowBound::Jj => Covariance::Child,
             (_, None) => Covariance::Blocks(1),
         }

@@ -68,6 +68,11 @@ impl Search {
         alone && self.criterion != Criterion::Cv
     }
 
+    /// Whether prediction of held-out rows leads the search, from structure to structure.
+    pub(crate) fn is_guided(&self) -> bool {
+        self.splits() && self.criterion == Criterion::Cv
+    }
+
     /// Whether components are split, so that fits must say along which axes.
     pub(crate) fn splits(&self) -> bool {
         matches!(self.policy, Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. })

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::covariance::Covariance;
 use super::criterion::{Criterion, Scores};
 use super::expect::{Method, TreeExpect};
 use super::job::{Standing, State};
@@ -146,7 +147,10 @@ impl SoftmaxPosterior {
     }
 
     pub(super) fn layout(&self) -> Layout {
-        let shape = self.settings.shape(&self.schema.design);
+        let mut shape = self.settings.shape(&self.schema.design);
+        // as it was fitted, also where `auto` chose otherwise then
+        let joint = self.nodes.iter().filter(|n| n.covariance == Covariance::Joint).map(|n| n.mean.len());
+        shape.joint_up_to = joint.max().unwrap_or(0);
         Layout::for_prediction(&self.tree, &shape, self.schema.outcome(), self.schema.design.dim())
     }
 
@@ -409,7 +413,9 @@ impl Chosen for SoftmaxPosterior {
     fn selection(&self) -> Option<Selection> {
         let search = self.search().ok()?;
         let chosen = search.best(&self.table)?;
-        let mut figures = vec![Criterion::Elbo, Criterion::ElboSym, Criterion::ElboTight, Criterion::Bic, Criterion::Cv];
+        // rows left out alone and in folds are two figures of which a search has one
+        let held_out = if search.criterion == Criterion::Loo { Criterion::Loo } else { Criterion::Cv };
+        let mut figures = vec![Criterion::Elbo, Criterion::ElboSym, Criterion::ElboTight, Criterion::Bic, held_out];
         // its sign is wrong: it stands beside the others only where it was asked for
         if search.criterion == Criterion::Paper {
             figures.insert(3, Criterion::Paper);
@@ -419,7 +425,12 @@ impl Chosen for SoftmaxPosterior {
         let row = |c: &Candidate| {
             let s = &c.scores;
             let mut values: Vec<Option<f64>> = figures.iter().map(|f| s.get(*f)).collect();
-            values.extend([s.tight.map(|t| t.1), s.held_out.map(|h| h.errors / h.weight), Some(s.ln_symmetries), Some(s.ln_effective)]);
+            values.extend([
+                s.tight.map(|t| t.1),
+                s.held_out.map(|h| h.errors / h.weight).filter(|e| e.is_finite()),
+                Some(s.ln_symmetries),
+                Some(s.ln_effective),
+            ]);
             (if c.trial { format!("{} (tried)", c.structure.describe()) } else { c.structure.describe() }, values)
         };
         let rows: Vec<_> = self.table.iter().map(row).collect();

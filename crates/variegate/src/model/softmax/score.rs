@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::criterion::Scores;
+use super::criterion::{Criterion, Scores};
 use super::job::State;
 use super::layout::{Layout, components};
 use super::map::Objective;
@@ -50,8 +50,11 @@ impl Vb {
             }
             let predicting = self.predicting(&state.tree);
             let moments = q.moments(&predicting, &state.basis, 1.0).map_err(failed)?;
-            if state.job.fold.is_none() && self.search.splits() && !matches!(state.job.structure, Structure::Gates(_)) {
-                let view = q.view(&layout, &moments, &state.basis, 1.0, None);
+            if (state.job.fold.is_none() || self.search.is_guided())
+                && self.search.splits()
+                && !matches!(state.job.structure, Structure::Gates(_))
+            {
+                let view = q.view(&layout, &moments, &state.basis, 1.0, state.job.fold);
                 let stats = rows.all(&Ask::Scatter { at: state.at(view), components: Cow::Borrowed(&of) })?;
                 scores.axes = self.axes(&stats, count);
             }
@@ -62,6 +65,11 @@ impl Vb {
                 let root = layout.nodes.first().zip(moments.nodes.first()).map_or(0.0, |(l, m)| state.root_term(l, m));
                 let rest = state.bound - (state.stats.value.0 - root);
                 scores.tight = stats.shares.0.first().map(|square| (rest + stats.value.0, square.sqrt()));
+            }
+            if state.job.fold.is_none() && self.search.criterion == Criterion::Loo {
+                let view = q.view(&predicting, &moments, &state.basis, 1.0, None);
+                let stats = rows.all(&Ask::Loo { at: state.at(view), key: KEY })?;
+                scores.held_out = Some(Losses { ln_likelihood: stats.value.0, errors: f64::NAN, weight: stats.shares.0[0] });
             }
             if state.job.fold.is_some() {
                 let view = q.view(&predicting, &moments, &state.basis, 1.0, state.job.fold);

@@ -6,7 +6,7 @@ use super::SoftmaxModel;
 use super::bound::Bound;
 use super::covariance::Covariance;
 use super::criterion::Criterion;
-use super::layout::Shape;
+use super::layout::{SMALL, SMALL_IN_SEARCH, Shape};
 use super::leaf::LeafPrior;
 use super::policy::{Policy, Search};
 use super::precision::Precision;
@@ -155,8 +155,8 @@ settings! {
         /// Whether ascents begin at a high temperature, from random starts.
         anneal: bool = false, in switch();
         /// What decides between structures: the bound on the log evidence with their symmetries (elbo-sym), without (elbo), with sampled
-        /// expectations (elbo-tight), as published (paper), the Bayesian information criterion, or cross-validation.
-        criterion: Criterion = Criterion::ElboSym, in word(&["elbo-sym", "elbo", "elbo-tight", "paper", "bic", "cv"]);
+        /// expectations (elbo-tight), as published (paper), the Bayesian information criterion, cross-validation, or rows left out one by one (loo).
+        criterion: Criterion = Criterion::ElboSym, in word(&["elbo-sym", "elbo", "elbo-tight", "paper", "bic", "cv", "loo"]);
         /// Generations of compressive search.
         generations: u32 = 2, in whole(1, 100);
         /// Compressive search drops subclasses with a smaller share of their class.
@@ -189,7 +189,7 @@ const NOT_OF_MAP: &[&str] =
     &["tol", "max_iter", "n_vb", "covariance", "precision", "prior_precision", "gate_precision", "a0", "b0", "bias_precision"];
 impl Settings {
     /// Which settings others make meaningless.
-    pub(super) fn meaningless(&self) -> [Meaningless; 10] {
+    pub(super) fn meaningless(&self) -> [Meaningless; 11] {
         let gibbs = self.inference == Inference::Gibbs;
         let subclasses = self.subclasses.as_deref().and_then(Sizes::read);
         let compressive = matches!(subclasses, Some(Sizes::Compressive(_)));
@@ -206,11 +206,19 @@ impl Settings {
                 &["noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"],
                 "left out unless `task` is `regression`",
             ),
+            (self.is_guided(), &["n_init", "n_vb", "anneal"], "left out where `criterion` `cv` leads the search for a structure"),
             (self.slope_precision.is_some(), &["slope_shape", "slope_rate"], "left out where `slope_precision` is given"),
             (self.experts.is_none() && self.gates.is_none(), &["gate_precision"], "left out where there are no gates"),
             (!compressive, &["generations"], "left out unless `subclasses` is searched by `compressive:N`"),
             (!pruned, &["relevance"], "left out unless `subclasses` is searched by `compressive:N` or `auto`"),
         ]
+    }
+
+    /// Whether prediction of held-out rows leads a search by splits.
+    fn is_guided(&self) -> bool {
+        let auto = |text: &Option<String>| text.as_deref().and_then(Sizes::read).is_some_and(|s| matches!(s, Sizes::Auto(_)));
+        let free = self.task == Task::Regression && self.experts.is_none() && self.gates.is_none();
+        self.criterion == Criterion::Cv && (auto(&self.subclasses) || auto(&self.experts) || free)
     }
 
     /// Every choice of the publication that the models are from.
@@ -304,6 +312,7 @@ impl Settings {
             fixed: self.prior_precision,
             fixed_gates: self.gate_precision,
             bias: self.bias_precision.filter(|_| design.intercept),
+            joint_up_to: if self.is_guided() { SMALL_IN_SEARCH } else { SMALL },
         }
     }
 

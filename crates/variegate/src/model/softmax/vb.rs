@@ -311,6 +311,7 @@ impl Program for Vb {
             Ask::Gather { each, key } => self.visit_gather(*each, *key, block, scratch),
             Ask::Scatter { at, components } => self.visit_scatter(&self.layout(&at.tree), &at.view, components, block, scratch),
             Ask::Tight { at, key } => self.visit_tight(&self.predicting(&at.tree), &at.view, *key, block, scratch)?,
+            Ask::Loo { at, key } => self.visit_loo(&self.predicting(&at.tree), &at.view, *key, block, scratch)?,
             Ask::HeldOut(at) => self.visit_held_out(&self.predicting(&at.tree), &at.view, block, scratch),
         })
     }

@@ -20,7 +20,7 @@ fn settings(pairs: &[(&str, Value)]) -> Map<String, Value> {
 }
 
 fn shape(precision: Precision, gamma: (f64, f64), fixed: f64) -> Shape {
-    Shape { bound: Bound::Tilted, covariance: None, precision, gamma, fixed, fixed_gates: None, bias: None }
+    Shape { bound: Bound::Tilted, covariance: None, precision, gamma, fixed, fixed_gates: None, bias: None, joint_up_to: 512 }
 }
 
 const LEAF: LeafPrior = LeafPrior { noise: (1.0, 1.0), slope: (1.0, 1.0), fixed_slope: None };

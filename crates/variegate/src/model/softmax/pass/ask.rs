@@ -84,6 +84,12 @@ pub(crate) enum Ask<'a> {
     },
     /// Log loss and errors of the rows of the fold that q was fitted without, under posterior means of probabilities.
     HeldOut(AtQ<'a>),
+    /// Log density of each row under the posterior of the others.
+    Loo {
+        at: AtQ<'a>,
+        /// Names the draws.
+        key: u64,
+    },
 }
 
 /// What the rows report; which fields are filled in depends on the question.

@@ -6,7 +6,7 @@
 //! | `bound.rs` | bound, gradient and curvature at a q, and products with the curvature |
 //! | `likelihood.rs` | the exact likelihood and its gradient |
 //! | `gather.rs`, `scatter.rs` | some rows; where the rows of each component lie |
-//! | `tight.rs`, `held_out.rs` | what the criteria `elbo-tight` and `cv` need |
+//! | `tight.rs`, `held_out.rs`, `loo.rs` | what the criteria `elbo-tight`, `cv` and `loo` need |
 //! | `forms.rs` | quadratic forms and Gram matrices of rows for whole trees |
 
 pub(super) mod ask;
@@ -15,6 +15,7 @@ mod forms;
 mod gather;
 mod held_out;
 mod likelihood;
+mod loo;
 mod scatter;
 mod tight;
 

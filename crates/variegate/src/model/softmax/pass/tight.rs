@@ -69,7 +69,7 @@ impl Vb {
 }
 
 /// One pair of draws after the other for one row after the other.
-struct Draws {
+pub(super) struct Draws {
     /// Noise precision of each leaf and output.
     noise: Vec<Gamma>,
     /// Logits at their means.
@@ -87,7 +87,7 @@ struct Draws {
 }
 
 impl Draws {
-    fn new(layout: &Layout, view: &View<'_>) -> Result<Self> {
+    pub(super) fn new(layout: &Layout, view: &View<'_>) -> Result<Self> {
         let (gaussians, outputs) = (layout.gaussians(), layout.outputs);
         let noise = |at: usize| {
             let shape = view.noise[gaussians * (1 + outputs) + at / outputs];
@@ -106,7 +106,7 @@ impl Draws {
     }
 
     /// Means and covariances of a row.
-    fn prepare(&mut self, layout: &Layout, m: &[f64], v: &mut [f64]) {
+    pub(super) fn prepare(&mut self, layout: &Layout, m: &[f64], v: &mut [f64]) {
         for (node, factor) in layout.nodes.iter().zip(&mut self.factors) {
             let logits = node.at_logits();
             node.logits_of(&m[node.at_units()], &mut self.z[logits]);
@@ -115,7 +115,7 @@ impl Draws {
         self.spread.iter_mut().zip(&v[layout.leaf_form()..]).for_each(|(s, v)| *s = v.max(0.0).sqrt());
     }
 
-    fn draw(&mut self, layout: &Layout, rng: &mut Philox) {
+    pub(super) fn draw(&mut self, layout: &Layout, rng: &mut Philox) {
         self.normals.iter_mut().for_each(|e| *e = StandardNormal.sample(rng));
         for (node, factor) in layout.nodes.iter().zip(&self.factors) {
             let logits = node.at_logits();
@@ -127,7 +127,7 @@ impl Draws {
     }
 
     /// ln P(y | x, W) at the draw, or (sign −1) at its opposite.
-    fn ln_likelihood(&self, layout: &Layout, sign: f64, residual: &[f64], class: u32, walk: &mut Walk) -> f64 {
+    pub(super) fn ln_likelihood(&self, layout: &Layout, sign: f64, residual: &[f64], class: u32, walk: &mut Walk) -> f64 {
         for ((to, z), away) in walk.z.iter_mut().zip(&self.z).zip(&self.away) {
             *to = z + sign * away;
         }

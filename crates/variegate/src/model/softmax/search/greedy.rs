@@ -4,6 +4,7 @@
 //! At the end the chosen structure is fitted once more from starts of its own, and without its irrelevant subclasses; the best of all
 //! fits counts.
 
+use super::super::criterion::Scores;
 use super::super::job::{Job, Role, Standing, Start, State};
 use super::super::policy::{Policy, Search};
 use super::super::program::Vb;
@@ -67,10 +68,15 @@ fn continued(search: &Search, trial: &State, generation: u32) -> State {
     state
 }
 
+/// Whether a component has rows that differ.
+pub(super) fn can_be_split(scores: &Scores, component: usize) -> bool {
+    scores.shares[component] >= LEAST_ROWS && scores.axes.get(component).is_some_and(|a| a.deviation > 0.0)
+}
+
 fn trials_of(search: &Search, program: &Vb, here: &State, parent: u32) -> Vec<Job> {
     let Some(scores) = &here.scores else { return Vec::new() };
     let mut found: Vec<(Structure, Vec<f64>)> = Vec::new();
-    let splittable = |c: usize| scores.shares[c] >= LEAST_ROWS && scores.axes.get(c).is_some_and(|a| a.deviation > 0.0);
+    let splittable = |c: usize| can_be_split(scores, c);
     match (&search.policy, &here.job.structure) {
         (Policy::GreedySubclasses { most, .. }, Structure::Subclasses(sizes)) => {
             let classes: Vec<usize> = sizes.iter().enumerate().flat_map(|(class, s)| std::iter::repeat_n(class, *s)).collect();

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `compressive.rs` | uniform numbers of subclasses, and what is left of them without irrelevant ones |
 //! | `greedy.rs` | from one subclass or expert up: the best split or deletion, as long as it helps |
+//! | `guided.rs` | the same, led by the prediction of held-out rows: criterion `cv` |
 //! | `moves.rs` | weights of a structure made from those of its neighbour |
 
 mod compressive;
 mod greedy;
+mod guided;
 mod moves;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +72,9 @@ impl Search {
             Policy::GreedySubclasses { classes, .. } => vec![Structure::Subclasses(vec![1; *classes])],
             Policy::GreedyExperts { .. } => vec![Structure::Experts(1)],
         };
+        if self.is_guided() {
+            return structures.iter().flat_map(|s| guided::step(self, 1, s, &mut |_| Some(Start::Zero))).collect();
+        }
         structures.iter().flat_map(|s| self.found(s, None)).collect()
     }
 
@@ -85,6 +90,7 @@ impl Search {
             Policy::Compressive { generations, relevance, .. } => {
                 begin(compressive::next(self, program, finished, *generations, *relevance))
             }
+            _ if self.is_guided() => return guided::next(self, program, finished),
             Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. } => greedy::next(self, program, finished),
         };
         if !further.is_empty() || self.criterion != Criterion::Cv {
@@ -132,7 +138,9 @@ impl Search {
     /// A score to choose by while searching: that of the criterion, or of the bound where the criterion is only known at the end.
     fn score(&self, scores: &Scores) -> f64 {
         let criterion = if self.criterion == Criterion::Cv { Criterion::ElboSym } else { self.criterion };
-        scores.get(criterion).unwrap_or(f64::NEG_INFINITY)
+        let value = scores.get(criterion).unwrap_or(f64::NEG_INFINITY);
+        // of all rows together, as bounds are
+        if criterion == Criterion::Loo { value * scores.held_out.map_or(1.0, |h| h.weight) } else { value }
     }
 
     /// The structures met so far, in that order: number of their best chain and its scores, those of cross-validation added.
@@ -153,7 +161,7 @@ impl Search {
                 Some(_) => {}
             }
         }
-        for candidate in &mut table {
+        for candidate in table.iter_mut().filter(|_| self.criterion == Criterion::Cv) {
             candidate.scores.held_out = self.held_out(finished, &candidate.structure);
         }
         table

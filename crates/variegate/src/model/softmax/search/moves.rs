@@ -33,14 +33,21 @@ fn shifted(weights: &[f64], axis: &Axis, sign: f64, bias: bool) -> Vec<f64> {
 
 /// Subclasses: one weight vector a leaf of the root, in order of classes. `sizes` are the old numbers.
 pub(crate) fn split_subclass(program: &Vb, state: &State, leaf: usize, axis: &Axis) -> Option<(Structure, Vec<f64>)> {
-    let (sizes, mut weights) = subclasses(program, state)?;
-    let class = class_of(&sizes, leaf);
+    split_subclasses(program, state, &[(leaf, axis)])
+}
+
+/// Several at once, in ascending order.
+pub(crate) fn split_subclasses(program: &Vb, state: &State, leaves: &[(usize, &Axis)]) -> Option<(Structure, Vec<f64>)> {
+    let (old_sizes, mut weights) = subclasses(program, state)?;
+    let mut sizes = old_sizes.clone();
     let bias = program.design.intercept;
-    let old = weights[leaf].clone();
-    weights[leaf] = shifted(&old, axis, 1.0, bias);
-    weights.insert(leaf + 1, shifted(&old, axis, -1.0, bias));
-    let mut sizes = sizes;
-    sizes[class] += 1;
+    // from the last on, so that the numbers of those before stay
+    for &(leaf, axis) in leaves.iter().rev() {
+        let old = weights[leaf].clone();
+        weights[leaf] = shifted(&old, axis, 1.0, bias);
+        weights.insert(leaf + 1, shifted(&old, axis, -1.0, bias));
+        sizes[class_of(&old_sizes, leaf)] += 1;
+    }
     Some(rebuild_subclasses(program, sizes, &weights))
 }
 
@@ -70,7 +77,7 @@ fn subclasses(program: &Vb, state: &State) -> Option<(Vec<usize>, Vec<Vec<f64>>)
     Some((sizes.clone(), weights.chunks_exact(layout.dim).map(<[f64]>::to_vec).collect()))
 }
 
-fn class_of(sizes: &[usize], leaf: usize) -> usize {
+pub(super) fn class_of(sizes: &[usize], leaf: usize) -> usize {
     let mut left = leaf;
     sizes
         .iter()

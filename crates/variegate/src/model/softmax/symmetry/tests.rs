@@ -163,6 +163,7 @@ fn layout_of(structure: &Structure, outcome: Emission, binary: Coding, bound: Bo
         fixed: 1.0,
         fixed_gates: None,
         bias: None,
+        joint_up_to: 512,
     };
     let tree = structure.tree(outcome, binary);
     let layout = Layout::new(&tree, &shape, outcome, dim);

@@ -135,6 +135,7 @@ fn searches_resume_to_the_same_bits() {
     for pairs in [
         vec![("subclasses", json!("auto:2")), ("n_init", json!(2))],
         vec![("experts", json!("all:2")), ("n_init", json!(3)), ("criterion", json!("cv")), ("folds", json!(2))],
+        vec![("subclasses", json!("auto:2")), ("criterion", json!("cv")), ("folds", json!(2))],
         vec![("subclasses", json!("2,1")), ("n_init", json!(3)), ("anneal", json!(true))],
         vec![("experts", json!("2")), ("n_init", json!(2)), ("covariance", json!("diag"))],
     ] {
@@ -187,6 +188,63 @@ fn cross_validation_prefers_what_predicts() {
     let elbo = column("elbo");
     let other = plain.posterior.selection().unwrap();
     assert_eq!(selection.rows[1].1[elbo], other.rows[1].1[elbo]);
+}
+
+/// Held-out rows lead: what is chosen predicts them best, and the fit without a fold begins at the fit of the step before without it.
+#[test]
+fn a_search_led_by_prediction_takes_what_predicts() {
+    let data = corners(120, 1.8);
+    for (name, value) in [("subclasses", "auto:4"), ("experts", "auto:4")] {
+        let fitted = run(&[(name, json!(value)), ("criterion", json!("cv")), ("folds", json!(3))], &data);
+        assert!(errors(&fitted, &data) <= 4, "{name}: {}", errors(&fitted, &data));
+        assert!(fitted.posterior.summary().converged);
+        let selection = fitted.posterior.selection().unwrap();
+        let column = |name: &str| selection.headings.iter().position(|h| h == name).unwrap();
+        let cv: Vec<f64> = selection.rows.iter().filter_map(|r| r.1[column("cv")]).collect();
+        let best = selection.rows[selection.chosen].1[column("cv")].unwrap();
+        assert!(cv.len() > 2 && cv.iter().all(|v| *v <= best) && best > cv[0] + 0.3, "{name}: {cv:?}");
+        let map = settings(&[(name, json!(value)), ("criterion", json!("cv")), ("folds", json!(3))]);
+        let s: Settings = crate::model::resolve("softmax", &map).unwrap();
+        let program = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![60.0, 60.0]).unwrap();
+        let states = states(&fitted);
+        let steps: Vec<&State> = states.iter().filter(|s| s.job.role == Role::Fit && s.job.generation < 3).collect();
+        assert_eq!(steps.len(), 2 * 4, "{name}");
+        for (before, after) in steps[..4].iter().zip(&steps[4..]) {
+            assert_eq!(before.job.fold, after.job.fold);
+            let Start::At(at) = &after.job.start else { panic!("{name}: a step without weights to begin at") };
+            // all weights are there, or as the middle of two beside each other, but for the bias: those of the same fold
+            let old = before.parameters(&program);
+            let middle = |pair: &[f64], w: &[f64]| (0..2).all(|j| (0.5 * (pair[j] + pair[j + 3]) - w[j]).abs() < 1e-9);
+            let found = |w: &[f64]| at.chunks_exact(3).any(|v| v == w) || at.windows(6).step_by(3).any(|pair| middle(pair, w));
+            assert!(old.chunks_exact(3).all(found), "{name}: {old:?} {at:?}");
+        }
+    }
+}
+
+/// Rows left out by weighing draws agree with rows that are left out; those that were seen are predicted better.
+#[test]
+fn rows_left_out_by_weights_are_as_good_as_left_out() {
+    let rows = 40;
+    let x = pseudo(2 * rows, 8);
+    let noise = pseudo(rows, 3);
+    let codes: Vec<u32> = (0..rows).map(|i| u32::from(x[2 * i] - 0.5 * x[2 * i + 1] + 0.8 * noise[i] > 0.0)).collect();
+    let data = Dataset::new(Matrix::dense(rows, 2, x)).with_target(classes(&codes, 2));
+    let plain = [("precision", json!("fixed")), ("prior_precision", json!(0.3)), ("standardize", json!(false)), ("tol", json!(1e-8))];
+    let loo = run(&[&plain[..], &[("criterion", json!("loo"))]].concat(), &data);
+    let selection = loo.posterior.selection().unwrap();
+    let column = selection.headings.iter().position(|h| h == "loo").unwrap();
+    let found = selection.rows[0].1[column].unwrap();
+    let ln = |p: &[f64], row: usize| p[2 * row + codes[row] as usize].ln();
+    let exact = (0..rows).map(|row| {
+        let mut others = data.clone();
+        others.weights = Some((0..rows).map(|i| f64::from(i != row)).collect());
+        ln(&run(&plain, &others).posterior.predict(&data, "mc").unwrap().probability, row)
+    });
+    let exact = exact.sum::<f64>() / rows as f64;
+    let seen = loo.posterior.predict(&data, "mc").unwrap().probability;
+    let seen = (0..rows).map(|row| ln(&seen, row)).sum::<f64>() / rows as f64;
+    // 200 draws a row whose likelihoods vary by about a third: 0.33/√(200·40)
+    assert!((found - exact).abs() < 4.0 * 0.004 && seen > exact + 0.03, "{found} {exact} {seen}");
 }
 
 #[test]
@@ -257,6 +315,7 @@ fn policies_are_read_from_settings() {
     assert!(say(&[("generations", json!(3)), ("subclasses", json!("3,2"))]).contains("compressive"));
     assert!(say(&[("relevance", json!(0.1)), ("experts", json!("auto"))]).contains("compressive"));
     assert!(say(&[("folds", json!(3))]).contains("cv"));
+    assert!(say(&[("experts", json!("auto")), ("criterion", json!("cv")), ("n_init", json!(3))]).contains("leads the search"));
     assert!(say(&[("noise_rate", json!(3.0))]).contains("regression"));
     assert!(say(&[("max_iter", json!(3)), ("inference", json!("map"))]).contains("map"));
     assert!(say(&[("task", json!("regression")), ("subclasses", json!("2,2"))]).contains("experts"));
