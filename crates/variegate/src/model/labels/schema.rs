@@ -398,18 +398,14 @@ fn sampler_fits(s: &Settings, rows: usize, dim: usize, labels: usize) -> Result<
     )))
 }
 
-/// Whether weights are found in the space that rows span: where rows are fewer than columns, and their matrices fit.
-fn in_row_space(s: &Settings, bound: Bound, dim: usize, survey: &Survey, shared: bool) -> bool {
+/// Whether weights are found in the space that rows span: where rows are fewer than columns, and matrices of all labels fit.
+fn in_row_space(s: &Settings, dim: usize, survey: &Survey) -> bool {
     let (rows, labels) = (survey.rows() as usize, survey.header().labels().len());
     let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
-    if s.inference == InferenceKind::Svi || !whole || !row_space::worthwhile(rows, dim - 1) {
-        return false;
-    }
-    let dim = row_space::count_of(rows) + 1;
-    // one matrix for all labels is less than one each
-    let alone = shared && bound == Bound::Bohning;
-    let slow = s.bound == BoundKind::Auto && shared && !quick(s, dim, labels);
-    !alone && !slow && label_bytes(s, dim, labels) <= s.label_memory * 1e9
+    s.inference != InferenceKind::Svi
+        && whole
+        && row_space::worthwhile(rows, dim - 1)
+        && label_bytes(s, row_space::count_of(rows) + 1, labels) <= s.label_memory * 1e9
 }
 
 /// Whether a sweep with matrices of all labels takes no more than seconds.
@@ -429,9 +425,14 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Chosen> {
     let quick = quick(s, dim, labels);
     let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
     let shared = s.inference != InferenceKind::Svi && s.coupling == Coupling::Logit && whole && survey.labels().partly_known == 0;
-    let asked = if s.bound == BoundKind::Bohning { Bound::Bohning } else { Bound::JaakkolaJordan };
-    if in_row_space(s, asked, dim, survey, shared && dim <= MOST_SHARED) {
-        return Ok(Chosen::new(asked, true));
+    // one matrix of all columns for all labels is less work than one of rows for each
+    let alone = match s.bound {
+        BoundKind::JaakkolaJordan => false,
+        BoundKind::Bohning => shared && dim <= MOST_SHARED,
+        BoundKind::Auto => shared && dim <= MOST_SHARED && !(small && quick),
+    };
+    if !alone && in_row_space(s, dim, survey) {
+        return Ok(Chosen::new(if s.bound == BoundKind::Bohning { Bound::Bohning } else { Bound::JaakkolaJordan }, true));
     }
     match s.bound {
         BoundKind::JaakkolaJordan => Ok(Chosen::JaakkolaJordan),
