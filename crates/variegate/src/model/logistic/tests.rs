@@ -243,7 +243,7 @@ fn any_number_of_threads_gives_the_same_draws() {
 fn many_columns_are_fitted_in_the_space_of_the_rows() {
     for (columns, whole) in [(300, true), (6_000, false)] {
         let rows = 24;
-        let entry = |i: usize, j: usize| if (i * 31 + j * 17) % 7 == 0 { 0.5 + ((i * 13 + j * 5) % 11) as f64 } else { 0.0 };
+        let entry = |i: usize, j: usize| if (i * 31 + j * 17).is_multiple_of(7) { 0.5 + ((i * 13 + j * 5) % 11) as f64 } else { 0.0 };
         let x = Matrix::dense(rows, columns, (0..rows * columns).map(|at| entry(at / columns, at % columns)).collect::<Vec<_>>());
         let classes = Classes { codes: (0..rows as u32).map(|i| i % 7 / 4).collect(), names: vec!["a".into(), "b".into()] };
         let data = Dataset::new(x).with_target(Target::Classes(classes));

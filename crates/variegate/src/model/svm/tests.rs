@@ -326,7 +326,7 @@ fn simulated_rows_are_learned() {
 #[test]
 fn many_columns_are_fitted_in_the_space_of_the_rows() {
     let (rows, columns) = (24, 5_500);
-    let entry = |i: usize, j: usize| if (i * 31 + j * 17) % 7 == 0 { 0.5 + ((i * 13 + j * 5) % 11) as f64 } else { 0.0 };
+    let entry = |i: usize, j: usize| if (i * 31 + j * 17).is_multiple_of(7) { 0.5 + ((i * 13 + j * 5) % 11) as f64 } else { 0.0 };
     let x = Matrix::dense(rows, columns, (0..rows * columns).map(|at| entry(at / columns, at % columns)).collect::<Vec<_>>());
     let data = classes(x, (0..rows as u32).map(|i| i % 7 / 3).collect(), 3);
     for inference in ["vb", "map"] {

@@ -91,7 +91,7 @@ fn long_intercepts_and_missing_entries_have_the_enumerated_posterior() {
     for complement in [0, 1] {
         let sampler = Sampler { intercept: learned.clone(), complement, ..sampler(Settings::default(), 0.0) };
         let told = [1.87803588, 2.89138713, 0.43738936, 0.91243081];
-        chain("intercept", &sampler, &rows(&X), 60_000, &told, some);
+        chain("intercept", &sampler, &rows(&X), 40_000, &told, some);
     }
     let mut values = X;
     (values[1], values[4]) = (f64::NAN, f64::NAN);
@@ -100,7 +100,7 @@ fn long_intercepts_and_missing_entries_have_the_enumerated_posterior() {
         vec![all[0], all[1], all[3], all[9]]
     };
     let told = [2.11093139, 3.94725095, 0.69384352, 0.65481845];
-    chain("missing", &sampler(Settings::default(), 0.0), &rows(&values), 60_000, &told, third);
+    chain("missing", &sampler(Settings::default(), 0.0), &rows(&values), 40_000, &told, third);
 }
 
 /// Without strength, directions and lengths of Gaussian vectors are Gaussian vectors.
