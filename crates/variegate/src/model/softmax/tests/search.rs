@@ -207,6 +207,8 @@ fn a_search_led_by_prediction_takes_what_predicts() {
         let s: Settings = crate::model::resolve("softmax", &map).unwrap();
         let program = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![60.0, 60.0]).unwrap();
         let states = states(&fitted);
+        let ended: Vec<String> = states.iter().filter(|s| s.job.generation == u32::MAX).map(|s| s.job.structure.describe()).collect();
+        assert_eq!(ended, [selection.rows[selection.chosen].0.clone()], "{name}");
         let steps: Vec<&State> = states.iter().filter(|s| s.job.role == Role::Fit && s.job.generation < 3).collect();
         assert_eq!(steps.len(), 2 * 4, "{name}");
         for (before, after) in steps[..4].iter().zip(&steps[4..]) {
