@@ -33,10 +33,35 @@ impl Vb {
         block: &Block<'_>,
         scratch: &mut Scratch,
     ) -> Result<TreeStats> {
+        let (mut value, mut square) = (0.0, 0.0);
+        self.for_draws(layout, view, key, block, scratch, |w, draws| {
+            let (mut mean, mut sum) = (0.0, 0.0);
+            for (pair, both) in draws.chunks_exact(2).enumerate() {
+                let both = 0.5 * (both[0] + both[1]);
+                let away = both - mean;
+                mean += away / (pair + 1) as f64;
+                sum += away * (both - mean);
+            }
+            value += w * mean;
+            square += w * w * sum / (PAIRS * (PAIRS - 1)) as f64;
+        })?;
+        Ok(TreeStats { value: Sum(value), shares: Sum(vec![square]), ..TreeStats::default() })
+    }
+
+    /// Calls `f(weight, ln P(y | x, W) at each of 2·PAIRS draws, the two of a pair beside each other)` for every row that counts.
+    pub(super) fn for_draws(
+        &self,
+        layout: &Layout,
+        view: &View<'_>,
+        key: u64,
+        block: &Block<'_>,
+        scratch: &mut Scratch,
+        mut f: impl FnMut(f64, &[f64]),
+    ) -> Result<()> {
         let (vectors, forms) = (layout.vectors(), layout.forms);
         let stream = Stream::new(key, 0, Purpose::Score).sweep(1);
         let mut draws = Draws::new(layout, view)?;
-        let (mut value, mut square) = (0.0, 0.0);
+        let mut found = Vec::with_capacity(2 * PAIRS);
         let y = self.outcomes(block);
         self.for_view(layout, view, block, scratch, |rows| {
             let PanelView { first, rows: n, m, v, residual, walk, .. } = rows;
@@ -50,26 +75,20 @@ impl Vb {
                 let class = class_of(block, first + i);
                 draws.prepare(layout, m, v);
                 let mut rng = stream.item(block.first_row + (first + i) as u64).rng();
-                let (mut mean, mut sum) = (0.0, 0.0);
-                for pair in 1..=PAIRS {
+                found.clear();
+                for _ in 0..PAIRS {
                     draws.draw(layout, &mut rng);
-                    let both = 0.5
-                        * (draws.ln_likelihood(layout, 1.0, residual, class, walk)
-                            + draws.ln_likelihood(layout, -1.0, residual, class, walk));
-                    let away = both - mean;
-                    mean += away / pair as f64;
-                    sum += away * (both - mean);
+                    found.extend([1.0, -1.0].map(|sign| draws.ln_likelihood(layout, sign, residual, class, walk)));
                 }
-                value += w * mean;
-                square += w * w * sum / (PAIRS * (PAIRS - 1)) as f64;
+                f(w, &found);
             }
         });
-        Ok(TreeStats { value: Sum(value), shares: Sum(vec![square]), ..TreeStats::default() })
+        Ok(())
     }
 }
 
 /// One pair of draws after the other for one row after the other.
-pub(super) struct Draws {
+struct Draws {
     /// Noise precision of each leaf and output.
     noise: Vec<Gamma>,
     /// Logits at their means.
@@ -87,7 +106,7 @@ pub(super) struct Draws {
 }
 
 impl Draws {
-    pub(super) fn new(layout: &Layout, view: &View<'_>) -> Result<Self> {
+    fn new(layout: &Layout, view: &View<'_>) -> Result<Self> {
         let (gaussians, outputs) = (layout.gaussians(), layout.outputs);
         let noise = |at: usize| {
             let shape = view.noise[gaussians * (1 + outputs) + at / outputs];
@@ -106,7 +125,7 @@ impl Draws {
     }
 
     /// Means and covariances of a row.
-    pub(super) fn prepare(&mut self, layout: &Layout, m: &[f64], v: &mut [f64]) {
+    fn prepare(&mut self, layout: &Layout, m: &[f64], v: &mut [f64]) {
         for (node, factor) in layout.nodes.iter().zip(&mut self.factors) {
             let logits = node.at_logits();
             node.logits_of(&m[node.at_units()], &mut self.z[logits]);
@@ -115,7 +134,7 @@ impl Draws {
         self.spread.iter_mut().zip(&v[layout.leaf_form()..]).for_each(|(s, v)| *s = v.max(0.0).sqrt());
     }
 
-    pub(super) fn draw(&mut self, layout: &Layout, rng: &mut Philox) {
+    fn draw(&mut self, layout: &Layout, rng: &mut Philox) {
         self.normals.iter_mut().for_each(|e| *e = StandardNormal.sample(rng));
         for (node, factor) in layout.nodes.iter().zip(&self.factors) {
             let logits = node.at_logits();
@@ -127,7 +146,7 @@ impl Draws {
     }
 
     /// ln P(y | x, W) at the draw, or (sign −1) at its opposite.
-    pub(super) fn ln_likelihood(&self, layout: &Layout, sign: f64, residual: &[f64], class: u32, walk: &mut Walk) -> f64 {
+    fn ln_likelihood(&self, layout: &Layout, sign: f64, residual: &[f64], class: u32, walk: &mut Walk) -> f64 {
         for ((to, z), away) in walk.z.iter_mut().zip(&self.z).zip(&self.away) {
             *to = z + sign * away;
         }
