@@ -206,7 +206,11 @@ impl Settings {
                 &["noise_shape", "noise_rate", "slope_shape", "slope_rate", "slope_precision"],
                 "left out unless `task` is `regression`",
             ),
-            (self.is_guided(), &["n_init", "n_vb", "anneal"], "left out where `criterion` `cv` leads the search for a structure"),
+            (
+                self.is_guided(),
+                &["n_init", "n_vb", "anneal", "relevance"],
+                "left out where `criterion` `cv` leads the search for a structure",
+            ),
             (self.slope_precision.is_some(), &["slope_shape", "slope_rate"], "left out where `slope_precision` is given"),
             (self.experts.is_none() && self.gates.is_none(), &["gate_precision"], "left out where there are no gates"),
             (!compressive, &["generations"], "left out unless `subclasses` is searched by `compressive:N`"),

@@ -318,6 +318,7 @@ fn policies_are_read_from_settings() {
     assert!(say(&[("relevance", json!(0.1)), ("experts", json!("auto"))]).contains("compressive"));
     assert!(say(&[("folds", json!(3))]).contains("cv"));
     assert!(say(&[("experts", json!("auto")), ("criterion", json!("cv")), ("n_init", json!(3))]).contains("leads the search"));
+    assert!(say(&[("subclasses", json!("auto")), ("criterion", json!("cv")), ("relevance", json!(0.2))]).contains("leads the search"));
     assert!(say(&[("noise_rate", json!(3.0))]).contains("regression"));
     assert!(say(&[("max_iter", json!(3)), ("inference", json!("map"))]).contains("map"));
     assert!(say(&[("task", json!("regression")), ("subclasses", json!("2,2"))]).contains("experts"));
