@@ -154,13 +154,14 @@ fn candidates(search: &Search, here: &State) -> Vec<usize> {
 
 /// The structure with these components split, and weights to begin at.
 fn split(program: &Vb, here: &State, components: &[usize]) -> Option<(Structure, Vec<f64>)> {
-    let axes = &here.scores.as_ref()?.axes;
+    let scores = here.scores.as_ref()?;
+    // where rows do not differ, as may be without a fold, the two stay the same
+    let still = |axis: &Axis| Axis { direction: vec![0.0; axis.direction.len()], deviation: 1.0, ..axis.clone() };
+    let axis = |c: usize| Some(if can_be_split(scores, c) { scores.axes.get(c)?.clone() } else { still(scores.axes.get(c)?) });
+    let axes = components.iter().map(|c| Some((*c, axis(*c)?))).collect::<Option<Vec<(usize, Axis)>>>()?;
     match &here.job.structure {
-        Structure::Subclasses(_) => {
-            let leaves = components.iter().map(|c| Some((*c, axes.get(*c)?))).collect::<Option<Vec<(usize, &Axis)>>>()?;
-            moves::split_subclasses(program, here, &leaves)
-        }
-        Structure::Experts(_) => moves::split_expert(program, here, *components.first()?, axes.get(*components.first()?)?),
+        Structure::Subclasses(_) => moves::split_subclasses(program, here, &axes.iter().map(|(c, a)| (*c, a)).collect::<Vec<_>>()),
+        Structure::Experts(_) => axes.first().and_then(|(expert, axis)| moves::split_expert(program, here, *expert, axis)),
         Structure::Gates(_) => None,
     }
 }
