@@ -3,7 +3,6 @@
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::{Value, json};
-use std::time::Instant;
 
 use super::fits::fitted;
 use super::moves::same_bits;
@@ -13,12 +12,11 @@ use crate::data::design::packed_len;
 use crate::data::{Dataset, LabelSets, Matrix, Target, blocks};
 use crate::dist::testing::rng;
 use crate::model::Model;
-use crate::model::labels::bound::Bound;
 use crate::model::labels::label_part::LabelPart;
 use crate::model::labels::memoized::Memoized;
 use crate::model::labels::mixture::Factors;
 use crate::model::labels::schema::Schema;
-use crate::model::labels::settings::{ClassifierKind, CombineKind, Coupling, KernelKind, MoveKind, Settings};
+use crate::model::labels::settings::{CombineKind, MoveKind, Settings};
 use crate::model::labels::stage::{Room, Stage};
 use crate::model::labels::vb::{State, Vb};
 use crate::model::labels::{LabelsPosterior, logit};
@@ -51,18 +49,7 @@ fn groups(rows: usize, columns: usize, seed: u64) -> Dataset<'static> {
 
 /// The ascent of a coupling with matrices of all columns, and the same in the space of so many rows.
 fn ascents(kind: &str, rows: usize, columns: usize, components: usize, moves: MoveKind) -> [Vb; 2] {
-    let coupling = match kind {
-        "and" => Coupling::And,
-        "cut" | "svm" => Coupling::Cut,
-        _ => Coupling::Logit,
-    };
-    let classifier = if kind == "svm" { ClassifierKind::Svm } else { ClassifierKind::Logistic };
-    let settings = Settings { coupling, classifier, ..Settings::default() };
-    let names = (1..=LABELS).map(|c| c.to_string()).collect();
-    let mut mixture = Schema::drawn(columns, names, KernelKind::GaussianDiag).mixture(&settings).unwrap();
-    if let (LabelPart::Logit(p), "bohning") = (&mut mixture.labels, kind) {
-        p.bound = Bound::Bohning;
-    }
+    let mixture = small::mixture_of(kind, columns);
     let plain = Vb { components, ..small::vb("jj", components, moves) };
     let mut spanned = mixture.clone();
     spanned.labels = spanned.labels.in_row_space(rows);
@@ -268,33 +255,5 @@ fn many_more_columns_than_rows_take_little_memory() {
             of.iter().sum::<f64>() / of.len() as f64
         };
         assert!(mean(1) > mean(0) + 0.05, "{coupling}: {} {}", mean(1), mean(0));
-    }
-}
-
-/// Few rows with many columns, as notes with their codes of diagnoses have: a fit in the space of the rows, one with the looser bound, whose matrix of
-/// all columns serves all labels, and a single sweep with a matrix of all columns for each label.
-#[test]
-#[ignore = "prints seconds"]
-fn seconds_of_few_rows_with_many_columns() {
-    let (rows, words, labels) = (333, 1_449, 45);
-    let data = texts(rows, words, labels, 3);
-    for bound in ["jj", "bohning"] {
-        let clock = Instant::now();
-        let found = fitted(json!({ "bound": bound, "n_init": 1 }), &data).unwrap();
-        let (seconds, trace) = (clock.elapsed().as_secs_f64(), &found.kept.chains[0].trace);
-        println!("bound {bound}: {seconds:.1} s, {} sweeps, bound {:.1}", trace.len(), trace[trace.len() - 1].1.objective);
-    }
-    let names = (0..labels).map(|c| c.to_string()).collect();
-    let mut whole = Schema::drawn(words, names, KernelKind::Multinomial).mixture(&Settings::default()).unwrap();
-    whole.inputs.unit_rows = true;
-    let mut spanned = whole.clone();
-    spanned.labels = spanned.labels.in_row_space(rows);
-    let cut = blocks(&data, 256);
-    for (mixture, name, sweeps) in [(spanned, "in the space of the rows", 5), (whole, "of all columns", 1)] {
-        let vb = Vb { mixture, ..small::vb("jj", 20, MoveKind::None) };
-        let mut chain = Typed::start(&vb, &cut, shape(&data, 256), 6, 0).unwrap();
-        let clock = Instant::now();
-        let bounds: Vec<f64> = (0..sweeps).map(|_| chain.advance(false).unwrap().objective).collect();
-        println!("{name}: {:.2} s a sweep, bound after the first {:.6}", clock.elapsed().as_secs_f64() / f64::from(sweeps), bounds[0]);
     }
 }

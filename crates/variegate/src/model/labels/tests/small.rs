@@ -22,6 +22,11 @@ pub(super) const KINDS: [&str; 7] = ["jj", "factorised", "bohning", "shared", "a
 
 /// A coupling with a bound, of rows as they are.
 pub(super) fn mixture(kind: &str) -> Mixture {
+    mixture_of(kind, COLUMNS)
+}
+
+/// The same of so many columns.
+pub(super) fn mixture_of(kind: &str, columns: usize) -> Mixture {
     let coupling = match kind {
         "and" => Coupling::And,
         "cut" | "svm" => Coupling::Cut,
@@ -30,7 +35,7 @@ pub(super) fn mixture(kind: &str) -> Mixture {
     let classifier = if kind == "svm" { ClassifierKind::Svm } else { ClassifierKind::Logistic };
     let settings = Settings { coupling, classifier, ..Settings::default() };
     let names = (1..=LABELS).map(|c| c.to_string()).collect();
-    let mut mixture = Schema::drawn(COLUMNS, names, KernelKind::GaussianDiag).mixture(&settings).unwrap();
+    let mut mixture = Schema::drawn(columns, names, KernelKind::GaussianDiag).mixture(&settings).unwrap();
     if let LabelPart::Logit(p) = &mut mixture.labels {
         match kind {
             "factorised" => p.form = Form::Factorised,
