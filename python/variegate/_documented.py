@@ -75,7 +75,7 @@ _RUN = {
 
 _ATTRIBUTES = """\
 structure_ : str
-    The structure that was fitted or chosen.
+    The structure that was fitted or chosen, with its input map where `input_map` is "auto".
 selection_ : DataFrame or list of dict
     The structures that were compared, one a row: `structure`, `chosen`, and every criterion that is known (larger is
     better). A list of dictionaries where pandas is not installed.

@@ -94,7 +94,7 @@ const FILES: [&str; 14] = [
 const RUNS: [&str; 10] = ["runs/l", "runs/s", "runs/a", "runs/r", "runs/e", "runs/v", "runs/c", "runs/g", "runs/nothing", "d.csv"];
 
 /// Calls that are changed at random.
-const CALLS: [&str; 60] = [
+const CALLS: [&str; 61] = [
     "fit logistic d.csv --target label --chains 2 --warmup 4 --draws 6",
     "fit logistic d.csv --target label --inference vb --max-iter 5",
     "fit svm d.csv --target label --chains 2 --warmup 4 --draws 6",
@@ -103,6 +103,7 @@ const CALLS: [&str; 60] = [
     "simulate svm --rows 20",
     "fit softmax d.csv --target label --max-iter 5 --init 2",
     "fit softmax d.csv --target label --subclasses auto:2 --criterion cv --folds 2 --max-iter 5",
+    "fit softmax d.csv --target label --input-map auto --max-iter 3",
     "fit softmax d.csv --target label --experts 2 --inference gibbs --chains 2 --warmup 4 --draws 6",
     "fit softmax d.csv --target label --subclasses auto:2 --max-iter 5 --init 2",
     "fit softmax d.csv --target label --inference map",

@@ -7,7 +7,7 @@
 //!   1 … COUNT (Rahimi and Recht 2007). Inner products of features approach the kernel exp(−‖x − x′‖²/(2 WIDTH²)) as COUNT grows.
 //!   Without a WIDTH it is √(number of inputs), the size of a typical difference of standardised inputs over √2.
 //!
-//! At most [`InputMap::MOST_COLUMNS`] features are made.
+//! At most [`InputMap::MOST_COLUMNS`] features are made. A model may also leave the choice to its search ([`InputMaps::Auto`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,6 +52,14 @@ impl InputMap {
             Self::Fourier { count, width } => (1..=Self::MOST_COLUMNS).contains(&count) && width.is_none_or(|w| w.is_finite() && w > 0.0),
         };
         if sound { Ok(()) } else { Err(Error::setting("input_map", self, Self::ALLOWED)) }
+    }
+
+    /// Whether it is another with more features of the same kind.
+    pub(crate) fn refines(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fourier { count, width }, Self::Fourier { count: fewer, width: same }) => count > fewer && width == same,
+            _ => false,
+        }
     }
 
     /// Number of features of that many inputs; an error where there would be too many.
@@ -123,9 +131,111 @@ impl From<InputMap> for String {
     }
 }
 
+/// One map, or several to choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum InputMaps {
+    /// The inputs as they are, products of two, and Fourier features of some numbers and widths: what predicts best is to be found out.
+    Auto,
+    /// This one.
+    One(InputMap),
+}
+
+impl InputMaps {
+    /// What is allowed, in words that end a sentence.
+    pub const ALLOWED: &'static str = "auto, none, polynomial:DEGREE with a degree from 2 to 8, fourier:COUNT or fourier:COUNT:WIDTH with a \
+                                       count from 1 to 5000 and a finite width above 0";
+    /// Numbers of Fourier features to choose from.
+    const COUNTS: [usize; 2] = [100, 300];
+    /// Their widths, as multiples of the width that they have unless told otherwise.
+    const WIDTHS: [f64; 3] = [0.5, 1.0, 2.0];
+    /// Most products of inputs that are tried.
+    const MOST_PRODUCTS: usize = 300;
+
+    /// The maps that are to be measured, of so many inputs; the inputs themselves are no map.
+    pub(crate) fn maps(self, inputs: usize) -> Vec<InputMap> {
+        match self {
+            Self::One(InputMap::None) => Vec::new(),
+            Self::One(map) => vec![map],
+            Self::Auto => {
+                let products = InputMap::Polynomial { degree: 2 };
+                let few = products.columns(inputs).is_ok_and(|c| c <= Self::MOST_PRODUCTS);
+                let unit = (inputs.max(1) as f64).sqrt();
+                let fourier = |count: usize| Self::WIDTHS.map(|w| InputMap::Fourier { count, width: Some(w * unit) });
+                few.then_some(products).into_iter().chain(Self::COUNTS.into_iter().flat_map(fourier)).collect()
+            }
+        }
+    }
+}
+
+impl Default for InputMaps {
+    fn default() -> Self {
+        Self::One(InputMap::None)
+    }
+}
+
+impl fmt::Display for InputMaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => write!(f, "auto"),
+            Self::One(map) => write!(f, "{map}"),
+        }
+    }
+}
+
+impl FromStr for InputMaps {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::One).map_err(|_| Error::setting("input_map", text, Self::ALLOWED))
+    }
+}
+
+impl TryFrom<String> for InputMaps {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<InputMaps> for String {
+    fn from(maps: InputMaps) -> Self {
+        maps.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maps_to_choose_from() {
+        assert_eq!("auto".parse::<InputMaps>().unwrap(), InputMaps::Auto);
+        assert_eq!(postcard::from_bytes::<InputMaps>(&postcard::to_stdvec(&InputMaps::Auto).unwrap()).unwrap(), InputMaps::Auto);
+        // written as the map alone was before there was a choice
+        let one = InputMap::Fourier { count: 7, width: None };
+        assert_eq!(postcard::to_stdvec(&InputMaps::One(one)).unwrap(), postcard::to_stdvec(&one).unwrap());
+        assert_eq!(InputMaps::default().maps(3), []);
+        assert_eq!(InputMaps::One(one).maps(3), [one]);
+        let texts = |inputs| InputMaps::Auto.maps(inputs).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            texts(4),
+            ["polynomial:2", "fourier:100:1", "fourier:100:2", "fourier:100:4", "fourier:300:1", "fourier:300:2", "fourier:300:4"]
+        );
+        // 24 inputs have 324 products
+        assert_eq!(texts(24).len(), 6);
+        let maps = InputMaps::Auto.maps(4);
+        assert_eq!(
+            (1..7).map(|finer| (0..7).filter(|map| maps[finer].refines(&maps[*map])).collect::<Vec<_>>()).collect::<Vec<_>>(),
+            [vec![], vec![], vec![], vec![1], vec![2], vec![3]]
+        );
+        let e = "square".parse::<InputMaps>().unwrap_err().to_string();
+        assert!(e.starts_with("setting `input_map` is square, but it must be auto, none, polynomial:DEGREE"), "{e}");
+    }
 
     #[test]
     fn text_and_back() {

@@ -43,7 +43,7 @@ pub use encode::ClassEncoder;
 pub use error::DataError;
 pub use fingerprint::FINGERPRINT_VERSION;
 pub use header::{Header, TargetHeader};
-pub use input_map::InputMap;
+pub use input_map::{InputMap, InputMaps};
 pub use matrix::{Matrix, X};
 pub use scaling::Scaling;
 pub use survey::{Questions, Survey};

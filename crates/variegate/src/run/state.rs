@@ -111,6 +111,11 @@ impl Older<'_> {
         Ok(postcard::from_bytes(self.body)?)
     }
 
+    /// The contents with what a later version holds behind them.
+    pub fn decode_followed_by<T: DeserializeOwned>(&self, added: &impl Serialize) -> Result<T, StateError> {
+        Ok(postcard::from_bytes(&[self.body, &postcard::to_stdvec(added)?].concat())?)
+    }
+
     /// The refusal of a version that nothing converts.
     pub fn refused(&self) -> StateError {
         let release = self.kind.releases.get(usize::from(self.version).wrapping_sub(1));

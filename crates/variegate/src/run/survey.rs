@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{AnyProgram, Draws, Engine, Merge, Program, Report, Rows, Shape, Stream, Tick, Typed, blocks, default_block_rows};
 use crate::data::design::Mapped;
 use crate::data::survey::Tally;
-use crate::data::{Block, Dataset, Design, Header, Questions, Scaling, Survey};
+use crate::data::{Block, Dataset, Design, Header, InputMaps, Questions, Scaling, Survey};
 use crate::{Error, Result};
 
 /// Asks the questions of a model.
@@ -52,12 +52,18 @@ impl Program for Surveyor {
         if questions.columns && questions.balanced {
             survey.set_columns(rows.all(&Ask::Columns { class_weight: Cow::Borrowed(&class_weight) })?.columns);
         }
-        if let Some((map, scaling)) = questions.features {
+        if let Some((maps, scaling)) = questions.features {
             let (inputs, _) = Design::of_columns(survey.columns(), Scaling { intercept: false, ..scaling });
-            let mapped = Mapped::of_inputs(inputs, map, 0)?;
-            let ask = Ask::Features { mapped: Cow::Borrowed(&mapped), class_weight: Cow::Borrowed(&class_weight) };
-            let moments = rows.all(&ask)?.features;
-            survey.set_features(mapped, moments, scaling);
+            for map in maps.maps(inputs.dim()) {
+                let mapped = match Mapped::of_inputs(inputs.clone(), map, 0) {
+                    // one of several that cannot be is left out
+                    Err(_) if maps == InputMaps::Auto => continue,
+                    mapped => mapped?,
+                };
+                let ask = Ask::Features { mapped: Cow::Borrowed(&mapped), class_weight: Cow::Borrowed(&class_weight) };
+                let moments = rows.all(&ask)?.features;
+                survey.add_features(mapped, moments, scaling);
+            }
         }
         if let Some(means) = questions.by_source.and_then(|around| survey.means_around(around)) {
             survey.set_squares(rows.all(&Ask::Squares { means: Cow::Borrowed(&means) })?.squares);
@@ -136,7 +142,7 @@ mod tests {
 
     fn everything() -> Questions {
         let needs = Needs::target(TargetKind::Classes);
-        let features = Some((crate::data::InputMap::Polynomial { degree: 2 }, Scaling::default()));
+        let features = Some((InputMaps::One(crate::data::InputMap::Polynomial { degree: 2 }), Scaling::default()));
         Questions { needs, columns: true, balanced: true, features, by_source: Some(Around::ColumnMeans), probes: 4 }
     }
 

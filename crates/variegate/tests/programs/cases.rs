@@ -177,6 +177,7 @@ pub fn cases() -> Vec<Case> {
     add("softmax/vb regression", "softmax", Real.outcomes(), vb(json!({ "task": "regression", "experts": "2" })), None);
     add("softmax/vb polynomial", "softmax", Real.classes(2), vb(json!({ "input_map": "polynomial:2" })), None);
     add("softmax/vb fourier", "softmax", Sparse.classes(2), vb(json!({ "input_map": "fourier:5" })), None);
+    add("softmax/vb maps", "softmax", Real.classes(2), vb(json!({ "input_map": "auto" })), None);
     let map = |settings: Value| with(settings, json!({ "inference": "map", "n_init": 2 }));
     add("softmax/map", "softmax", Real.classes(3), map(json!({ "subclasses": "2,2,2" })), None);
     let gibbs = |settings: Value| draws(with(settings, json!({ "inference": "gibbs" })));

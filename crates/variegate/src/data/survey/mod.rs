@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::{Mapped, Moments};
 use super::validate::{Counts, LabelCounts};
-use super::{Design, Header, InputMap, Matrix, Needs, Scaling};
+use super::{Design, Header, InputMaps, Matrix, Needs, Scaling};
 use crate::{Error, Result};
 use probes::Probes;
 use sources::SourceColumns;
@@ -39,8 +39,8 @@ pub struct Questions {
     pub columns: bool,
     /// Whether the rows of every class are to weigh the same in all, also in those.
     pub balanced: bool,
-    /// Mean, deviation and range of the features that a map makes of the scaled columns.
-    pub features: Option<(InputMap, Scaling)>,
+    /// Mean, deviation and range of the features that maps make of the scaled columns.
+    pub features: Option<(InputMaps, Scaling)>,
     /// Sums and missing entries of each column in each source.
     pub by_source: Option<Around>,
     /// Some rows, at most so many.
@@ -77,7 +77,7 @@ pub struct Survey {
     columns: Vec<Spread>,
     class_weight: Vec<f64>,
     outcomes: Vec<Spread>,
-    features: Option<(Mapped, Moments, Scaling)>,
+    features: Vec<(Mapped, Moments, Scaling)>,
     sources: SourceColumns,
     /// Sum of squares of all entries around what was asked for.
     squares: f64,
@@ -98,7 +98,7 @@ impl Survey {
             columns: tally.columns,
             class_weight: Vec::new(),
             outcomes: tally.outcomes,
-            features: None,
+            features: Vec::new(),
             sources: tally.sources,
             squares: 0.0,
             probes: tally.probes,
@@ -115,8 +115,8 @@ impl Survey {
         self.columns = columns;
     }
 
-    pub(crate) fn set_features(&mut self, mapped: Mapped, moments: Moments, scaling: Scaling) {
-        self.features = Some((mapped, moments, scaling));
+    pub(crate) fn add_features(&mut self, mapped: Mapped, moments: Moments, scaling: Scaling) {
+        self.features.push((mapped, moments, scaling));
     }
 
     pub(crate) fn set_squares(&mut self, squares: f64) {
@@ -192,13 +192,24 @@ impl Survey {
 
     /// The design of the columns, or of the features that were asked for, and the raw columns left out as constant.
     pub fn design(&self, scaling: Scaling) -> Result<(Design, Vec<usize>)> {
-        match &self.features {
+        match self.features.first() {
             None => Ok(Design::of_columns(&self.columns, scaling)),
             Some((mapped, moments, options)) => {
                 let (_, dropped) = Design::of_columns(&self.columns, *options);
                 Ok((Design::of_features(mapped.clone(), moments.clone(), scaling)?, dropped))
             }
         }
+    }
+
+    /// The designs to choose from where several maps were asked for: the columns themselves, then each map whose features can be computed.
+    /// Raw columns left out as constant are those of the first.
+    pub fn designs(&self, scaling: Scaling) -> (Vec<Design>, Vec<usize>) {
+        let (columns, dropped) = Design::of_columns(&self.columns, scaling);
+        let features = self.features.iter().filter_map(|(mapped, moments, _)| {
+            let design = Design::of_features(mapped.clone(), moments.clone(), scaling);
+            design.ok()
+        });
+        (std::iter::once(columns).chain(features).collect(), dropped)
     }
 
     /// Rows of each source.

@@ -19,7 +19,7 @@
 //! | `program.rs`, `pass/` | what the program is told; what rows are asked and what they report |
 //! | `map.rs`, `starts.rs`, `products.rs` | penalised maximum likelihood; from where it is looked for; conjugate gradients |
 //! | `job.rs`, `score.rs`, `search/` | what a chain does and how far it is; what its fit is worth; which chains follow |
-//! | `vb.rs` | the program: sweeps, and when to stop |
+//! | `vb.rs`, `maps.rs` | the program: sweeps, and when to stop; the same under several input maps |
 //! | `gibbs.rs`, `gibbs/` | the other program: draws from the exact posterior, and what they say |
 //! | `settings.rs`, `posterior.rs`, `report.rs` | settings, predictions, summaries |
 //! | `simulate.rs`, `check.rs` | data from the prior; does the bound rise, and stay a bound? |
@@ -35,6 +35,7 @@ mod job;
 mod layout;
 mod leaf;
 mod map;
+mod maps;
 mod node;
 mod pass;
 mod policy;
@@ -74,19 +75,24 @@ use crate::answer::Posterior;
 use crate::answer::{Fact, Figure};
 use crate::check::{CheckReport, Effort, Progress};
 use crate::data::survey::Spread;
-use crate::data::{Design, InputMap, Needs, Questions, Scaling, Survey, TargetKind};
+use crate::data::{Design, InputMap, InputMaps, Needs, Questions, Scaling, Survey, TargetKind};
 use crate::run::{Piece, Schedule, saved_global, state};
 use crate::{Error, Result};
 use job::State;
 use layout::Layout;
+use maps::Maps;
 use policy::Policy;
 use program::Vb;
 use tree::{Emission, Structure};
 
 const NAME: &str = "softmax";
 const SCHEMA: state::Kind = state::Kind::new("softmax schema", &["0.1"]);
+/// A schema, and the designs of further maps.
+const MAPS: state::Kind = state::Kind::new("softmax schema of maps", &["0.1"]);
 /// Numbers in the matrices of one statistic; a thread holds several of them.
 const MOST_NUMBERS: usize = 25_000_000;
+/// Weights of a plain softmax over the features of a map that is compared with others.
+const MOST_MAPPED_WEIGHTS: usize = 2000;
 
 /// The family `softmax`.
 pub struct Softmax;
@@ -209,7 +215,7 @@ impl Model for SoftmaxModel {
         Questions {
             columns: true,
             balanced: classes && s.class_weight == ClassWeight::Balanced,
-            features: (s.input_map != InputMap::None).then_some((s.input_map, self.scaling())),
+            features: (s.input_map != InputMaps::One(InputMap::None)).then_some((s.input_map, self.scaling())),
             ..Questions::needing(Needs::target(if classes { TargetKind::Classes } else { TargetKind::Real }))
         }
     }
@@ -224,7 +230,10 @@ impl Model for SoftmaxModel {
                 if class_weight.is_empty() { counts.to_vec() } else { vec![counts.iter().sum::<f64>() / counts.len() as f64; counts.len()] }
             }
         };
-        let (design, dropped) = survey.design(self.scaling())?;
+        let (mut designs, dropped) = match s.input_map {
+            InputMaps::Auto => survey.designs(self.scaling()),
+            InputMaps::One(_) => survey.design(self.scaling()).map(|(design, dropped)| (vec![design], dropped))?,
+        };
         let mut warnings = survey.column_warnings(&dropped, s.standardize);
         if s.bound == Bound::Double && s.covariance.0 == Some(Covariance::Joint) {
             warnings.push(
@@ -240,7 +249,7 @@ impl Model for SoftmaxModel {
             class_weight,
             y_mean: survey.outcomes().iter().map(Spread::mean).collect(),
             y_scale: survey.outcomes().iter().map(y_scale).collect(),
-            design,
+            design: designs.remove(0),
         };
         if s.inference == Inference::Gibbs {
             let bound = gibbs::fit::Sampling::new(s, schema, warnings)?;
@@ -249,10 +258,20 @@ impl Model for SoftmaxModel {
         }
         let bound = Ascent::new(s, schema, warnings)?;
         bound.check_size()?;
-        bound.fit()
+        if s.input_map != InputMaps::Auto {
+            return bound.fit();
+        }
+        // maps that would take very long are not compared
+        let vectors = bound.schema.classes.len().max(bound.schema.y_mean.len());
+        designs.retain(|design| vectors * design.dim() <= MOST_MAPPED_WEIGHTS);
+        bound.fit_maps(&designs)
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
+        if self.settings.input_map == InputMaps::Auto {
+            let (schema, designs): (Schema, Vec<Design>) = state::unseal(MAPS, schema)?;
+            return Ascent::new(&self.settings, schema, Vec::new())?.fit_maps(&designs);
+        }
         let schema = state::unseal(SCHEMA, schema)?;
         if self.settings.inference == Inference::Gibbs {
             return gibbs::fit::Sampling::new(&self.settings, schema, Vec::new())?.fit();
@@ -380,6 +399,39 @@ impl Ascent {
         Ok(())
     }
 
+    /// The same ascents under another design.
+    fn with_design(&self, design: Design) -> Result<Self> {
+        Self::new(&self.settings, Schema { design, ..self.schema.clone() }, Vec::new())
+    }
+
+    /// The fit under this design and under others.
+    fn fit_maps(self, designs: &[Design]) -> Result<Fit> {
+        let sealed = state::seal(MAPS, &(&self.schema, designs))?;
+        let others = designs.iter().map(|design| self.with_design(design.clone())).collect::<Result<Vec<_>>>()?;
+        let schedule = Schedule::Ascend { max_sweeps: self.settings.max_iter + 1 };
+        let Self { settings, schema, program, warnings } = self;
+        let (schemas, programs): (Vec<Schema>, Vec<Vb>) =
+            std::iter::once((schema, program)).chain(others.into_iter().map(|o| (o.schema, o.program))).unzip();
+        let program = Arc::new(Maps::new(programs));
+        let read = Arc::new((program.clone(), schemas, settings));
+        let all = read.clone();
+        let chosen = move |chains: &[Piece]| {
+            let (maps, schemas, settings) = read.as_ref();
+            Ok(Box::new(SoftmaxPosterior::chosen_map(maps, schemas, settings, &grouped(maps, chains)?)?) as Box<dyn Posterior>)
+        };
+        let fit = Fit::new(program.clone(), program.chains(), schedule, sealed, warnings, chosen);
+        Ok(fit.comparing(move |chains| {
+            let (maps, schemas, settings) = all.as_ref();
+            let states = grouped(maps, chains)?;
+            let of = |(map, c): &(usize, search::Candidate)| {
+                let at = states.chains[*map].iter().position(|chain| *chain == c.chain).unwrap_or(0);
+                let posterior = SoftmaxPosterior::new(maps.program(*map), &schemas[*map], settings, &states.states[*map][at], c.chain)?;
+                Ok(Box::new(posterior) as Box<dyn Posterior>)
+            };
+            maps.table(&states).iter().map(of).collect()
+        }))
+    }
+
     /// The states of all chains, for what needs them together.
     fn states(chains: &[Piece]) -> Result<Vec<State>> {
         chains.iter().map(|piece| Ok(saved_global::<Vb>(&piece.checkpoint)?)).collect()
@@ -404,6 +456,11 @@ impl Ascent {
             program.search.table(&states).iter().map(|c| Ok(Box::new(posterior(c.chain)?) as Box<dyn Posterior>)).collect()
         }))
     }
+}
+
+/// The states of all chains, by their maps.
+fn grouped(maps: &Maps, chains: &[Piece]) -> Result<maps::Grouped> {
+    maps.grouped(chains.iter().map(|piece| Ok(saved_global::<Maps>(&piece.checkpoint)?)))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::criterion::{Criterion, Scores};
 use super::expect::{Method, TreeExpect};
 use super::job::{Standing, State};
 use super::layout::{Layout, components};
+use super::maps::{Grouped, Maps, map_of};
 use super::node::Node;
 use super::pass::ask::View;
 use super::policy::Search;
@@ -26,7 +27,7 @@ use crate::run::state;
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
-const SAVED: state::Kind = state::Kind::new("softmax posterior", &["0.1"]);
+const SAVED: state::Kind = state::Kind::new("softmax posterior", &["0.1", "0.1"]);
 const METHODS: &[&str] = &["probit", "mc", "map"];
 /// Pairs of draws behind an interval, whose ends need more than a mean.
 const INTERVAL_PAIRS: usize = 1024;
@@ -62,6 +63,8 @@ pub struct SoftmaxPosterior {
     pub(super) chains: usize,
     /// Whether every chain of the run has finished.
     pub(super) complete: bool,
+    /// Input map of each structure it was chosen from; empty where there was one.
+    pub(super) maps: Vec<String>,
 }
 
 impl SoftmaxPosterior {
@@ -69,15 +72,28 @@ impl SoftmaxPosterior {
     pub(super) fn chosen(program: &Vb, schema: &Schema, settings: &Settings, states: &[State]) -> Result<Self> {
         let table = program.search.table(states);
         let ended = program.search.best(&table).map(|b| table[b].chain);
-        let usable = |s: &State| s.job.fold.is_none() && (s.q.is_some() || s.maximum.is_some());
-        let started = || (0..states.len()).filter(|i| usable(&states[*i])).max_by(|a, b| rank(&states[*a]).total_cmp(&rank(&states[*b])));
-        let Some(chain) = ended.or_else(started) else {
-            return Err(Error::Unfit("the run has not made its first sweep yet: resume it".into()));
-        };
+        let chain = ended.or_else(|| furthest(states)).ok_or_else(not_begun)?;
         let mut posterior = Self::new(program, schema, settings, &states[chain], chain)?;
         posterior.table = table;
         posterior.chains = states.len();
         posterior.complete = states.iter().all(State::done);
+        Ok(posterior)
+    }
+
+    /// The posterior of the best structure under the best map.
+    pub(super) fn chosen_map(maps: &Maps, schemas: &[Schema], settings: &Settings, chains: &Grouped) -> Result<Self> {
+        let (of, table): (Vec<usize>, Vec<Candidate>) = maps.table(chains).into_iter().unzip();
+        let (map, at) = match maps.program(0).search.best(&table) {
+            Some(best) => (of[best], chains.chains[of[best]].iter().position(|chain| *chain == table[best].chain)),
+            // the inputs themselves come first
+            None => (0, furthest(&chains.states[0])),
+        };
+        let at = at.ok_or_else(not_begun)?;
+        let mut posterior = Self::new(maps.program(map), &schemas[map], settings, &chains.states[map][at], chains.chains[map][at])?;
+        posterior.maps = of.iter().map(|map| map_of(maps.program(*map)).to_string()).collect();
+        posterior.table = table;
+        posterior.chains = chains.chains.iter().map(Vec::len).sum();
+        posterior.complete = chains.states.iter().flatten().all(State::done);
         Ok(posterior)
     }
 
@@ -105,6 +121,7 @@ impl SoftmaxPosterior {
             table: Vec::new(),
             chains: 1,
             complete: state.done(),
+            maps: Vec::new(),
         };
         if let Some(q) = &state.q {
             let moments = q.moments(&layout, &state.basis, 1.0).map_err(|e| failed(e.to_string()))?;
@@ -129,7 +146,11 @@ impl SoftmaxPosterior {
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            // one map
+            1 => older.decode_followed_by(&Vec::<String>::new()),
+            _ => Err(older.refused()),
+        })?)
     }
 
     /// Number of real outcomes; 0 for a classifier.
@@ -409,6 +430,14 @@ impl HiddenComponents for SoftmaxPosterior {
     }
 }
 
+impl SoftmaxPosterior {
+    /// What a row of the table is called: its structure, and its map where there are several.
+    fn candidate(&self, number: usize) -> String {
+        let structure = self.table[number].structure.describe();
+        self.maps.get(number).map_or_else(|| structure.clone(), |map| format!("{structure}, input map {map}"))
+    }
+}
+
 impl Chosen for SoftmaxPosterior {
     fn selection(&self) -> Option<Selection> {
         let search = self.search().ok()?;
@@ -431,20 +460,26 @@ impl Chosen for SoftmaxPosterior {
                 Some(s.ln_symmetries),
                 Some(s.ln_effective),
             ]);
-            (if c.trial { format!("{} (tried)", c.structure.describe()) } else { c.structure.describe() }, values)
+            values
         };
-        let rows: Vec<_> = self.table.iter().map(row).collect();
+        let tried = |i: usize| if self.table[i].trial { format!("{} (tried)", self.candidate(i)) } else { self.candidate(i) };
+        let rows: Vec<_> = self.table.iter().enumerate().map(|(i, c)| (tried(i), row(c))).collect();
         let word = search.criterion.word();
         let value = |i: usize| self.table[i].scores.get(search.criterion);
         let mut others: Vec<usize> = (0..self.table.len()).filter(|i| *i != chosen).collect();
         others.sort_by(|a, b| value(*b).unwrap_or(f64::NEG_INFINITY).total_cmp(&value(*a).unwrap_or(f64::NEG_INFINITY)));
-        let name = self.table[chosen].structure.describe();
+        let name = self.candidate(chosen);
         let mut reason = match (others.first().and_then(|o| value(*o).map(|v| (*o, v))), value(chosen)) {
+            (Some((other, next)), Some(best)) if best < next => format!(
+                "{name} was chosen of {} structures by its {word} {best:.3}: {} has {next:.3}, but was only tried or gains less than folds differ",
+                self.table.len(),
+                self.candidate(other),
+            ),
             (Some((other, next)), Some(best)) => format!(
                 "{name} was chosen of {} structures: its {word} {best:.3} is {:.3} above that of {}",
                 self.table.len(),
                 best - next,
-                self.table[other].structure.describe()
+                self.candidate(other)
             ),
             _ => format!("{name} is the only structure that was fitted"),
         };
@@ -476,6 +511,16 @@ impl Posterior for SoftmaxPosterior {
     fn save(&self) -> Result<Vec<u8>> {
         Ok(state::seal(SAVED, self)?)
     }
+}
+
+/// Place of the chain that has come furthest.
+fn furthest(states: &[State]) -> Option<usize> {
+    let usable = |s: &State| s.job.fold.is_none() && (s.q.is_some() || s.maximum.is_some());
+    (0..states.len()).filter(|i| usable(&states[*i])).max_by(|a, b| rank(&states[*a]).total_cmp(&rank(&states[*b])))
+}
+
+fn not_begun() -> Error {
+    Error::Unfit("the run has not made its first sweep yet: resume it".into())
 }
 
 /// Quantile of a mixture, by halving an interval that holds it.

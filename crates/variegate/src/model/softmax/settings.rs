@@ -12,7 +12,7 @@ use super::policy::{Policy, Search};
 use super::precision::Precision;
 use super::structure::{EXPERTS, GATES, GatesValue, SUBCLASSES, Sizes};
 use super::tree::{Coding, Emission, Structure};
-use crate::data::{Design, InputMap};
+use crate::data::{Design, InputMap, InputMaps};
 use crate::model::{ClassWeight, Declared, Meaningless, SAMPLING, refuse_meaningless};
 use crate::{Error, Result, settings, words};
 
@@ -138,8 +138,8 @@ settings! {
         slope_precision: Option<f64> = None, in positive_or_nothing(), read by Simulate, Check;
         /// Whether columns are centred and scaled to unit variance first.
         standardize: bool = true, in switch();
-        /// Features made of the inputs: none, polynomial:3, fourier:100, fourier:100:0.6.
-        input_map: InputMap = InputMap::None, in text(InputMap::ALLOWED, |t| t.parse::<InputMap>().is_ok());
+        /// Features made of the inputs: none, polynomial:3, fourier:100, fourier:100:0.6; auto compares several by the criterion.
+        input_map: InputMaps = InputMaps::One(InputMap::None), in text(InputMaps::ALLOWED, |t| t.parse::<InputMaps>().is_ok());
         /// Balanced lets every class count the same in all.
         class_weight: ClassWeight = ClassWeight::None, in word(ClassWeight::WORDS);
         /// The fit ends when a sweep raises the bound by less than this.
@@ -287,6 +287,9 @@ impl Settings {
             return refuse("covariance", self.covariance.text(), "another form where precisions differ between columns");
         }
         if self.inference != Inference::Vb {
+            if self.input_map == InputMaps::Auto {
+                return refuse("input_map", "auto".into(), "one map unless `inference` is `vb`, which compares several");
+            }
             if self.anneal {
                 return refuse("anneal", "true".into(), "false unless `inference` is `vb`");
             }
@@ -316,7 +319,7 @@ impl Settings {
             fixed: self.prior_precision,
             fixed_gates: self.gate_precision,
             bias: self.bias_precision.filter(|_| design.intercept),
-            joint_up_to: if self.is_guided() { SMALL_IN_SEARCH } else { SMALL },
+            joint_up_to: if self.is_guided() || self.input_map == InputMaps::Auto { SMALL_IN_SEARCH } else { SMALL },
         }
     }
 

@@ -160,6 +160,17 @@ impl Vb {
         })
     }
 
+    /// A chain of the first generation with its job.
+    pub(super) fn start_with(&self, job: Option<Job>, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
+        let job = job.ok_or_else(|| Error::Unfit("the run has more chains than there are structures to try".into()))?;
+        let mut state = State::new(self, job);
+        state.key = stream.rng().next_u64();
+        if state.job.start == Start::Zero && state.job.ascent > 0 {
+            self.begin(&mut state, rows, stream)?;
+        }
+        Ok(state)
+    }
+
     /// The first part of a job: up to where its ascent begins, or all of it where it has none.
     pub(crate) fn begin(&self, state: &mut State, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<()> {
         let layout = self.layout(&state.tree);
@@ -269,14 +280,7 @@ impl Program for Vb {
     /// One maximum, one ascent: searched for here, so that every sweep of the trace is one of the ascent. Other jobs wait for their first
     /// sweep, so that they run side by side and can be stopped in between.
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {
-        let job = self.search.first().into_iter().nth(stream.chain() as usize);
-        let job = job.ok_or_else(|| Error::Unfit("the run has more chains than there are structures to try".into()))?;
-        let mut state = State::new(self, job);
-        state.key = stream.rng().next_u64();
-        if state.job.start == Start::Zero && state.job.ascent > 0 {
-            self.begin(&mut state, rows, stream)?;
-        }
-        Ok(state)
+        self.start_with(self.search.first().into_iter().nth(stream.chain() as usize), rows, stream)
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) -> Local {

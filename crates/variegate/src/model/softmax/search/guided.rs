@@ -3,8 +3,8 @@
 //! Every step is one structure, fitted to all rows and to all rows but each fold. All of them begin at their own fit of the step before,
 //! split in the same components, so that no fit of a fold has ever seen its held-out rows. Which components are split is decided by short
 //! trials on all rows: all that raise the bound, one a class, at the first attempt, and the best alone where that predicted worse. A single
-//! step that fails may lead to one that does not: [`PATIENCE`] of them are taken in a row before the search ends. The structure that
-//! predicted best is then brought to the end of its ascent.
+//! step that fails may lead to one that does not: [`PATIENCE`] of them are taken in a row before the search ends. The last structure that
+//! helped is then brought to the end of its ascent: one that is ahead of it by less than folds can tell is not worth its size.
 
 use super::super::criterion::Axis;
 use super::super::job::{Job, Role, Standing, Start, State};
@@ -23,7 +23,7 @@ const STEP: (u64, usize) = (60, 100);
 const PATIENCE: u32 = 2;
 /// A trial must raise the bound by more than this to be taken beside the best.
 const GAIN: f64 = 1.0;
-/// Held-out rows must gain this share of their log loss, or a step counts as failed.
+/// Held-out rows must gain this share of their log loss, and more than folds differ, or a step counts as failed.
 const HELPS: f64 = 0.005;
 /// Most experts that are tried to be split, the largest first.
 const MOST_EXPERTS_TRIED: usize = 4;
@@ -31,6 +31,11 @@ const MOST_EXPERTS_TRIED: usize = 4;
 const MOST_STEPS: usize = 100;
 /// Generation of the fit that ends the search.
 const CLOSING: u32 = u32::MAX;
+
+/// Whether a chain brings the structure that was chosen to its end.
+pub(super) fn is_closing(state: &State) -> bool {
+    state.job.generation == CLOSING
+}
 
 /// Jobs of a step: all rows, then all but each fold; `start` says where each begins.
 pub(super) fn step(
@@ -56,18 +61,35 @@ struct Step {
     whole: usize,
     /// Chains of the fits without a fold.
     folds: Vec<usize>,
+    /// Log likelihood of the held-out rows of each fold.
+    values: Vec<f64>,
+}
+
+impl Step {
     /// Log likelihood of all held-out rows.
-    value: f64,
+    fn value(&self) -> f64 {
+        self.values.iter().sum()
+    }
+
+    /// Whether it predicts better than another, by more than the standard error of the gain that folds tell.
+    fn improves(&self, on: &Self) -> bool {
+        let folds = self.values.len() as f64;
+        let gains: Vec<f64> = self.values.iter().zip(&on.values).map(|(a, b)| a - b).collect();
+        let gain: f64 = gains.iter().sum();
+        let squares: f64 = gains.iter().map(|g| (g - gain / folds).powi(2)).sum();
+        let error = (squares * folds / (folds - 1.0)).sqrt();
+        gain > error.max(HELPS * on.value().abs())
+    }
 }
 
 /// The next generation.
 pub(super) fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<State> {
-    if finished.iter().any(|s| s.job.generation == CLOSING) {
+    if finished.iter().any(is_closing) {
         return Vec::new();
     }
     let steps = steps(finished);
     let Some(course) = course(finished, &steps) else { return Vec::new() };
-    let closing = || vec![closed(search, &finished[steps[course.best].whole])];
+    let closing = || vec![closed(search, &finished[steps[course.helped].whole])];
     if course.failed >= PATIENCE || steps.len() >= MOST_STEPS {
         return closing();
     }
@@ -86,11 +108,11 @@ fn steps(finished: &[State]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (chain, state) in finished.iter().enumerate().filter(|(_, s)| s.job.role == Role::Fit) {
         if state.job.fold.is_none() {
-            steps.push(Step { whole: chain, folds: Vec::new(), value: 0.0 });
+            steps.push(Step { whole: chain, folds: Vec::new(), values: Vec::new() });
         } else if let Some(step) = steps.last_mut() {
             let held_out = state.scores.as_ref().and_then(|s| s.held_out).map_or(f64::NEG_INFINITY, |h| h.ln_likelihood);
             step.folds.push(chain);
-            step.value += held_out;
+            step.values.push(held_out);
         }
     }
     steps
@@ -98,8 +120,6 @@ fn steps(finished: &[State]) -> Vec<Step> {
 
 /// Where a search stands.
 struct Course {
-    /// The step that predicts best.
-    best: usize,
     /// The last step that helped.
     helped: usize,
     /// The step that the next one begins at.
@@ -113,14 +133,10 @@ struct Course {
 /// Goes through the steps again: what comes next is a function of what has finished and nothing else.
 fn course(finished: &[State], steps: &[Step]) -> Option<Course> {
     let size = |step: &Step| finished[step.whole].tree.leaves.len();
-    let mut course = Course { best: 0, helped: 0, base: 0, failed: 0, one_alone: false };
+    let mut course = Course { helped: 0, base: 0, failed: 0, one_alone: false };
     steps.first()?;
     for (number, step) in steps.iter().enumerate().skip(1) {
-        let (value, before) = (step.value, steps[course.helped].value);
-        if value > steps[course.best].value {
-            course.best = number;
-        }
-        if value > before + HELPS * before.abs() {
+        if step.improves(&steps[course.helped]) {
             course = Course { helped: number, base: number, failed: 0, one_alone: false, ..course };
         } else if !course.one_alone
             && matches!(finished[step.whole].job.structure, Structure::Subclasses(_))
@@ -234,9 +250,23 @@ mod tests {
         let state = |size: usize| State::new(&program, check::job(&Structure::Subclasses(vec![1, size - 1]), 1));
         let finished: Vec<State> = sizes.iter().map(|(size, _)| state(*size)).collect();
         let steps: Vec<Step> =
-            sizes.iter().enumerate().map(|(whole, (_, value))| Step { whole, folds: Vec::new(), value: *value }).collect();
+            sizes.iter().enumerate().map(|(whole, (_, value))| Step { whole, folds: Vec::new(), values: vec![0.5 * value; 2] }).collect();
         let course = course(&finished, &steps).unwrap();
-        (course.best, course.base, course.failed, course.one_alone)
+        (course.helped, course.base, course.failed, course.one_alone)
+    }
+
+    /// A gain that comes from one fold is less sure than one of all.
+    #[test]
+    fn gains_are_held_against_their_error() {
+        let step = |values: &[f64]| Step { whole: 0, folds: Vec::new(), values: values.to_vec() };
+        let before = step(&[-10.0, -11.0, -12.0, -9.0]);
+        assert!(step(&[-9.5, -10.4, -11.5, -8.4]).improves(&before));
+        // gains of 4, −1, −1, 0.5: 2.5 in all, with a standard error of √(4 · 16.6875/3) = 4.7
+        assert!(!step(&[-6.0, -12.0, -13.0, -8.5]).improves(&before));
+        // gains of 4, 1, 1, 0.5: 6.5 with an error of √(4 · 7.6875/3) = 3.2
+        assert!(step(&[-6.0, -10.0, -11.0, -8.5]).improves(&before));
+        // sure, but too little
+        assert!(!step(&[-9.99, -10.99, -11.99, -8.99]).improves(&before));
     }
 
     #[test]
@@ -250,7 +280,7 @@ mod tests {
         assert_eq!(after(&[(2, -10.0), (3, -11.0)]), (0, 1, 1, true));
         assert_eq!(after(&[(2, -10.0), (3, -11.0), (4, -8.0)]), (2, 2, 0, false));
         assert_eq!(after(&[(2, -10.0), (3, -11.0), (4, -10.5)]), (0, 2, 2, true));
-        // too little to go on for, but the best
-        assert_eq!(after(&[(2, -10.0), (3, -9.99)]), (1, 1, 1, true));
+        // too little to be worth its size
+        assert_eq!(after(&[(2, -10.0), (3, -9.99)]), (0, 1, 1, true));
     }
 }

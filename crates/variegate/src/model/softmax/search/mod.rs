@@ -146,12 +146,13 @@ impl Search {
     /// The structures met so far, in that order: number of their best chain and its scores, those of cross-validation added.
     pub(crate) fn table(&self, finished: &[State]) -> Vec<Candidate> {
         let mut table: Vec<Candidate> = Vec::new();
+        let closed = self.is_guided() && finished.iter().any(guided::is_closing);
         for (chain, state) in finished.iter().enumerate() {
             let Some(scores) = &state.scores else { continue };
             if state.job.role == Role::Start || state.job.fold.is_some() {
                 continue;
             }
-            let trial = state.job.role != Role::Fit;
+            let trial = state.job.role != Role::Fit || (closed && !guided::is_closing(state));
             match table.iter_mut().find(|c| c.structure == state.job.structure) {
                 None => table.push(Candidate { structure: state.job.structure.clone(), chain, trial, scores: scores.clone() }),
                 // a fit before a trial; else what both have climbed decides

@@ -2,6 +2,7 @@
 
 mod front;
 mod invariants;
+mod maps;
 mod oracles;
 mod search;
 mod trees;

@@ -14,7 +14,7 @@ fn model(pairs: &[(&str, Value)]) -> Box<dyn Model> {
     family("softmax").unwrap().configure(&settings(pairs)).unwrap()
 }
 
-fn run(pairs: &[(&str, Value)], data: &Dataset<'_>) -> Fitted {
+pub(super) fn run(pairs: &[(&str, Value)], data: &Dataset<'_>) -> Fitted {
     fit(model(pairs).as_ref(), data, &RunSettings::default(), &mut Unobserved).unwrap()
 }
 
@@ -31,7 +31,7 @@ pub(super) fn corners(rows: usize, spread: f64) -> Dataset<'static> {
     Dataset::new(Matrix::dense(rows, 2, x)).with_target(classes(&codes, 2))
 }
 
-fn errors(fitted: &Fitted, data: &Dataset<'_>) -> usize {
+pub(super) fn errors(fitted: &Fitted, data: &Dataset<'_>) -> usize {
     let Target::Classes(truth) = &data.target else { panic!("no classes") };
     let p = fitted.posterior.predict(data, "").unwrap();
     p.best(truth.names.len()).iter().zip(&truth.codes).filter(|(b, c)| **b != **c as usize).count()
@@ -138,6 +138,7 @@ fn searches_resume_to_the_same_bits() {
         vec![("subclasses", json!("auto:2")), ("criterion", json!("cv")), ("folds", json!(2))],
         vec![("subclasses", json!("2,1")), ("n_init", json!(3)), ("anneal", json!(true))],
         vec![("experts", json!("2")), ("n_init", json!(2)), ("covariance", json!("diag"))],
+        vec![("input_map", json!("auto")), ("subclasses", json!("auto:2")), ("n_init", json!(2)), ("max_iter", json!(8))],
     ] {
         let model = model(&pairs);
         let settings = RunSettings { block_rows: Some(16), ..RunSettings::default() };
@@ -202,7 +203,8 @@ fn a_search_led_by_prediction_takes_what_predicts() {
         let column = |name: &str| selection.headings.iter().position(|h| h == name).unwrap();
         let cv: Vec<f64> = selection.rows.iter().filter_map(|r| r.1[column("cv")]).collect();
         let best = selection.rows[selection.chosen].1[column("cv")].unwrap();
-        assert!(cv.len() > 2 && cv.iter().all(|v| *v <= best) && best > cv[0] + 0.3, "{name}: {cv:?}");
+        // larger ones may be ahead by a little
+        assert!(cv.len() > 2 && cv.iter().all(|v| *v <= best + 0.05) && best > cv[0] + 0.3, "{name}: {cv:?}");
         let map = settings(&[(name, json!(value)), ("criterion", json!("cv")), ("folds", json!(3))]);
         let s: Settings = crate::model::resolve("softmax", &map).unwrap();
         let program = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![60.0, 60.0]).unwrap();
@@ -319,6 +321,8 @@ fn policies_are_read_from_settings() {
     assert!(say(&[("folds", json!(3))]).contains("cv"));
     assert!(say(&[("experts", json!("auto")), ("criterion", json!("cv")), ("n_init", json!(3))]).contains("leads the search"));
     assert!(say(&[("subclasses", json!("auto")), ("criterion", json!("cv")), ("relevance", json!(0.2))]).contains("leads the search"));
+    assert!(say(&[("input_map", json!("auto")), ("inference", json!("gibbs"))]).contains("compares several"));
+    assert!(say(&[("input_map", json!("auto")), ("inference", json!("map"))]).contains("compares several"));
     assert!(say(&[("noise_rate", json!(3.0))]).contains("regression"));
     assert!(say(&[("max_iter", json!(3)), ("inference", json!("map"))]).contains("map"));
     assert!(say(&[("task", json!("regression")), ("subclasses", json!("2,2"))]).contains("experts"));
