@@ -321,7 +321,7 @@ impl Placing {
                 Weights::Fitted { proposal: Proposal { fitted, prior: Gamma::new(shape, weight_rate)? }, total }
             }
         };
-        let (mut used, at);
+        let (used, at);
         if was_used {
             at = weights.score(seen, ratio, w);
             used = chance >= -(ln_odds + at);
