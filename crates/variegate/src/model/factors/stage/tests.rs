@@ -113,7 +113,7 @@ fn new_rows_of_counts_have_their_exact_distribution() {
     ];
     for (x, weight_shape, exposure) in cases {
         let (likelihood, stage) = counts(weight_shape);
-        let found = means(&likelihood, stage, &x, exposure, 7, (50, 40), |stage, out, placing| {
+        let found = means(&likelihood, stage, &x, exposure, 7, (50, 200), |stage, out, placing| {
             let mut entries = Vec::new();
             likelihood.met(placing, &mut entries);
             entries.iter().for_each(|e| out[e.0 as usize] += 1.0);
@@ -126,7 +126,7 @@ fn new_rows_of_counts_have_their_exact_distribution() {
         });
         for (which, ((mean, error), exact)) in found.into_iter().zip(exact(&x, weight_shape, exposure)).enumerate() {
             // a use that no scan has seen has no error to go by: that of as many independent scans
-            let error = if which < 2 { error.max((exact * (1.0 - exact) / 20_000.0).sqrt()) } else { error };
+            let error = if which < 2 { error.max((exact * (1.0 - exact) / 100_000.0).sqrt()) } else { error };
             assert!((mean - exact).abs() < 4.0 * error + 1e-6, "{x:?} shape {weight_shape}, {which}: {mean} ± {error} for {exact}");
         }
     }
