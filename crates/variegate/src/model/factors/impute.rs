@@ -1,37 +1,28 @@
 //! Missing entries of rows, filled in.
 //!
-//! Scans of a row draw its atoms, their weights and its missing entries in turn. Given atoms and weights a missing entry is Gaussian around
-//! Σ φ w; its mean and its spread are averaged over scans and draws of the fit, which is less noisy than drawing it.
+//! Scans of a row draw which atoms it uses, weights and missing entries integrated out. Given the atoms a missing entry is Gaussian; its mean
+//! and its spread are averaged over scans and draws of the fit, which is less noisy than drawing it.
 
 use super::gaussian::Gaussian;
+use super::guests::Guests;
 use super::likelihood::Likelihood;
 use super::posterior::{DRAWS, FactorsPosterior};
-use super::stage::{COUNTED, Stage};
+use super::stage::Stage;
 use crate::Result;
 use crate::answer::Imputed;
-use crate::data::{Dataset, X};
+use crate::data::Dataset;
 
-/// Sums over scans of the means of missing entries and of their mean squares, row-major on the scale that is modelled; 0 elsewhere.
-#[derive(Debug, Clone, Default)]
-struct Moments {
-    first: Vec<f64>,
-    second: Vec<f64>,
-}
+/// Scans that count, for each draw.
+const SCANS: usize = 5;
 
 impl Stage<Gaussian> {
-    fn impute(&self, likelihood: &Gaussian, x: X<'_>, sources: &[u32], out: &mut Moments) -> Result<()> {
-        let width = likelihood.width();
-        let mut fitted = vec![0.0; width];
-        self.settle(likelihood, x, sources, 1.0, |i, entries| {
-            let mut expected = false;
-            likelihood.centre.for_missing(x, i, |_, m| {
-                if !std::mem::replace(&mut expected, true) {
-                    likelihood.expected(self.view(), sources[i] as usize, entries, &mut fitted);
-                }
-                out.first[i * width + m] += fitted[m];
-                out.second[i * width + m] += fitted[m] * fitted[m] + 1.0 / self.scales.noise[sources[i] as usize];
-            });
-        })
+    /// Adds the means of missing entries to the first numbers of a row, and their mean squares to those after.
+    fn add_moments(&self, out: &mut [f64], placing: &<Gaussian as Likelihood>::Placing) {
+        let (first, second) = out.split_at_mut(out.len() / 2);
+        placing.for_missing(self.view(), |m, mean, variance| {
+            first[m] += mean;
+            second[m] += mean * mean + variance;
+        });
     }
 }
 
@@ -41,21 +32,19 @@ impl FactorsPosterior {
         let likelihood = &self.schema.gaussian(&self.settings);
         let (sources, width, n) = (self.sources_of(data), self.schema.width, data.rows());
         let stages = self.stages(likelihood, &sources, DRAWS)?;
-        let mut sums = Moments { first: vec![0.0; n * width], second: vec![0.0; n * width] };
+        let mut guests = Guests::new(self, data, &sources, 1.0);
+        let mut sums = vec![0.0; n * 2 * width];
         for (_, stage) in &stages {
-            let start = |rows: usize| Moments { first: vec![0.0; rows * width], second: vec![0.0; rows * width] };
-            let parts = self.panels(data, &sources, start, |out, x, sources| stage.impute(likelihood, x, sources, out))?;
-            let add =
-                |sum: &mut [f64], of: fn(&Moments) -> &Vec<f64>| sum.iter_mut().zip(parts.iter().flat_map(of)).for_each(|(s, v)| *s += v);
-            add(&mut sums.first, |m| &m.first);
-            add(&mut sums.second, |m| &m.second);
+            let own = guests.visit(likelihood, stage, SCANS, 2 * width, |out, _, row| stage.add_moments(out, row))?;
+            sums.iter_mut().zip(&own).for_each(|(s, v)| *s += v);
         }
-        let (times, scale) = ((stages.len() * COUNTED) as f64, likelihood.centre.scale);
+        let (times, scale) = ((stages.len() * SCANS) as f64, likelihood.centre.scale);
         let mut found = Imputed { values: data.x.to_dense(), deviation: vec![0.0; n * width] };
         for (at, value) in found.values.iter_mut().enumerate().filter(|(_, v)| v.is_nan()) {
-            let mean = sums.first[at] / times;
-            *value = likelihood.centre.means_of(sources[at / width] as usize)[at % width] + scale * mean;
-            found.deviation[at] = scale * (sums.second[at] / times - mean * mean).max(0.0).sqrt();
+            let (row, m) = (at / width, at % width);
+            let [mean, square] = [0, width].map(|part| sums[2 * row * width + part + m] / times);
+            *value = likelihood.centre.means_of(sources[row] as usize)[m] + scale * mean;
+            found.deviation[at] = scale * (square - mean * mean).max(0.0).sqrt();
         }
         Ok(found)
     }
@@ -64,11 +53,12 @@ impl FactorsPosterior {
 #[cfg(test)]
 mod tests {
     use super::super::gaussian::{Centre, Hyper, Scales};
+    use super::super::stage::Guest;
     use super::*;
     use crate::data::Matrix;
 
     /// Mean and variance of a missing entry against the sum over the uses of two atoms. Given the uses, entries are Gaussian with
-    /// covariance I/2 + 1.5 Σ φφᵀ. 1500 draws of ten scans: both within four standard errors.
+    /// covariance I/2 + 1.5 Σ φφᵀ. 1500 draws of five scans: both within four standard errors.
     #[test]
     fn a_missing_entry_has_its_exact_moments() {
         let (a, b): ([f64; 3], [f64; 3]) = ([1.0, 0.5, -1.0], [0.3, -2.0, 0.4]);
@@ -97,11 +87,12 @@ mod tests {
         for number in 0..1500 {
             let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
             let stage = Stage { view: view.clone(), scales: scales.clone(), ln_odds, count: 2, number };
-            let mut out = Moments { first: vec![0.0; 3], second: vec![0.0; 3] };
-            stage.impute(&likelihood, rows.view(), &[0], &mut out).unwrap();
-            assert_eq!((out.first[0], out.second[2]), (0.0, 0.0), "what was observed is left alone");
-            firsts.push(out.first[1] / COUNTED as f64);
-            seconds.push(out.second[1] / COUNTED as f64);
+            let out =
+                stage.settle(&likelihood, rows.view(), &[0], 1.0, &mut [Guest::default()], SCANS, 6, |out, _, p| stage.add_moments(out, p));
+            let out = out.unwrap();
+            assert_eq!((out[0], out[5]), (0.0, 0.0), "what was observed is left alone");
+            firsts.push(out[1] / SCANS as f64);
+            seconds.push(out[4] / SCANS as f64);
         }
         for (found, exact) in [(firsts, mean), (seconds, square)] {
             let n = found.len() as f64;

@@ -110,12 +110,17 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     type View: Clone + Serialize + DeserializeOwned + Send + Sync;
     /// Buffers of a thread; between `begin` and `finish` they hold the row that is worked on.
     type Scratch: Default + Send;
+    /// The same for new rows; between two calls of `meet` they hold one row.
+    type Placing: Default + Send;
     /// What rows report of a scan, to learn atoms and scales from.
     type Sums: Default + Merge + Serialize + DeserializeOwned + Send;
     /// What a row reports of an atom that may be split or merged.
     type Contribution: Clone + Serialize + DeserializeOwned + Send;
     /// Such rows together.
     type Side: Side<Contribution = Self::Contribution> + Clone + Serialize + DeserializeOwned + Send + Sync;
+
+    /// Scans of a new row that its coordinates are averaged over, for each draw.
+    const SCANS: usize;
 
     /// The kinds of scales.
     const SCALES: &'static [Scale];
@@ -247,6 +252,23 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
         let _ = (view, row);
         None
     }
+
+    /// Products of a panel of new rows with the atoms, the same number for each row; none where rows need none.
+    fn products(&self, view: &Self::View, x: X<'_>, sources: &[u32]) -> Vec<f64>;
+
+    /// Takes up a new row, whose products these are and which uses these atoms. Of the whole row the share `exposure` was seen. Missing entries
+    /// are integrated out.
+    fn meet(&self, view: &Self::View, row: Row<'_>, products: &[f64], entries: &[Entry], exposure: f64, placing: &mut Self::Placing);
+
+    /// Draws whether the new row uses these atoms, one after the other, as `update` does of rows of a fit. `ln_odds` has those of every atom.
+    fn ask(&self, view: &Self::View, atoms: &[u32], ln_odds: &[f64], placing: &mut Self::Placing, rng: &mut Philox) -> Result<()>;
+
+    /// Atoms that the new row uses now, ascending; weights where they are part of the state.
+    fn met(&self, placing: &Self::Placing, entries: &mut Vec<Entry>);
+
+    /// Adds to `out`, which has a number for each atom, what its weight in the new row is expected to be given the state of the row after
+    /// a scan, as much of it integrated out as can be: what is added has the mean of the weights themselves, and varies less.
+    fn add_expected(&self, view: &Self::View, ln_odds: &[f64], placing: &Self::Placing, out: &mut [f64]);
 
     /// Atoms that the row that is being worked on uses now, ascending; weights where they are part of the state.
     fn list(&self, scratch: &Self::Scratch, entries: &mut Vec<Entry>);

@@ -10,15 +10,18 @@
 //! | `sampler.rs` | the three samplers, whatever the distribution of the data |
 //! | `likelihood.rs` | what they ask of it |
 //! | `counts/`, `gaussian/` | the two likelihoods |
-//! | `draws.rs`, `posterior.rs`, `stage.rs`, `anneal.rs`, `impute.rs`, `report.rs` | what is kept, and what it says of rows and of itself |
+//! | `draws.rs`, `posterior.rs`, `report.rs` | what is kept, and what it says of itself |
+//! | `stage.rs`, `guests.rs`, `complete.rs`, `impute.rs`, `anneal.rs` | what it says of new rows |
 //! | `generate.rs`, `simulate.rs`, `check.rs` | the model as a distribution, data drawn from it, and the checks |
 
 mod anneal;
 mod check;
+mod complete;
 mod counts;
 mod draws;
 mod gaussian;
 mod generate;
+mod guests;
 mod impute;
 #[doc(hidden)] // for benchmarks
 pub mod likelihood;

@@ -4,9 +4,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::draws::{Draw, read};
+use super::guests::Guests;
 use super::likelihood::{Likelihood, Scale};
 use super::settings::{LikelihoodKind, Settings};
-use super::stage::{COUNTED, Stage};
+use super::stage::Stage;
 use super::{NAME, Schema};
 use crate::answer::{
     Answers, CompleteRows, Coordinates, HeldOut, HeldOutEffort, ImputeRows, Imputed, KeptDraws, NamedArray, Neighbours, Origin,
@@ -141,16 +142,15 @@ impl FactorsPosterior {
         evenly(self.draws.len(), most).into_iter().map(make).collect()
     }
 
-    /// Calls `f(state, first row, panel, sources)` for panels of rows in parallel and gives the states back in order.
+    /// Calls `f(state, panel, sources)` for panels of rows in parallel, each with a state, and gives the states back in order.
     pub(super) fn panels<T: Send>(
         &self,
         data: &Dataset<'_>,
         sources: &[u32],
-        start: impl Fn(usize) -> T,
+        states: Vec<T>,
         f: impl Fn(&mut T, X<'_>, &[u32]) -> Result<()> + Sync,
     ) -> Result<Vec<T>> {
-        let n = data.rows();
-        let states = (0..n.div_ceil(PREDICT_PANEL)).map(|p| (start(PREDICT_PANEL.min(n - p * PREDICT_PANEL)), Ok(()))).collect();
+        let states = states.into_iter().map(|state| (state, Ok(()))).collect();
         let work = |(mut state, _): (T, Result<()>), first: usize, count: usize, x: X<'_>| {
             let done = f(&mut state, x, &sources[first..first + count]);
             (state, done)
@@ -159,32 +159,18 @@ impl FactorsPosterior {
     }
 
     /// Mean coordinates of each row by one draw, in its own atoms.
-    fn coordinates<L: Likelihood>(
-        &self,
-        likelihood: &L,
-        stage: &Stage<L>,
-        sizes: &[f64],
-        data: &Dataset<'_>,
-        sources: &[u32],
-    ) -> Result<Vec<f64>> {
+    fn coordinates<L: Likelihood>(&self, likelihood: &L, stage: &Stage<L>, sizes: &[f64], guests: &mut Guests<'_>) -> Result<Vec<f64>> {
         let count = stage.count;
-        let parts = self.panels(
-            data,
-            sources,
-            |n| vec![0.0; n * count],
-            |out, x, sources| {
-                stage.settle(likelihood, x, sources, 1.0, |i, entries| {
-                    for &(k, w) in entries {
-                        out[i * count + k as usize] += w * sizes[k as usize] / COUNTED as f64;
-                    }
-                })
-            },
-        )?;
-        Ok(parts.concat())
+        let mut own = guests
+            .visit(likelihood, stage, L::SCANS, count, |out, ln_odds, row| likelihood.add_expected(stage.view(), ln_odds, row, out))?;
+        for row in own.chunks_exact_mut(count.max(1)) {
+            row.iter_mut().zip(sizes).for_each(|(v, size)| *v *= size / L::SCANS as f64);
+        }
+        Ok(own)
     }
 
     /// How large the atoms of a stage are; those that nobody used count as 1.
-    fn sizes<L: Likelihood>(&self, likelihood: &L, draw: usize, count: usize) -> Vec<f64> {
+    pub(super) fn sizes<L: Likelihood>(&self, likelihood: &L, draw: usize, count: usize) -> Vec<f64> {
         let phi = self.draws[draw].wide_phi();
         let mut sizes: Vec<f64> = phi.chunks_exact(self.schema.width).map(|a| likelihood.size(a) * self.schema.unit()).collect();
         sizes.resize(count, 1.0);
@@ -194,13 +180,14 @@ impl FactorsPosterior {
     fn transform_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>) -> Result<Vec<f64>> {
         let sources = self.sources_of(data);
         let stages = self.stages(likelihood, &sources, DRAWS)?;
+        let mut guests = Guests::new(self, data, &sources, 1.0);
         let factors = self.factors();
         let mut out = vec![0.0; data.rows() * factors];
         // a factor that a draw does not have says nothing of the row there: the mean is over the draws that have it
         let mut found = vec![0.0; factors];
         for (draw, stage) in &stages {
             let sizes = self.sizes(likelihood, *draw, stage.count);
-            let own = self.coordinates(likelihood, stage, &sizes, data, &sources)?;
+            let own = self.coordinates(likelihood, stage, &sizes, &mut guests)?;
             for (f, same) in self.same[*draw].iter().enumerate() {
                 let Some((k, sign)) = *same else { continue };
                 found[f] += 1.0;
@@ -227,44 +214,15 @@ impl FactorsPosterior {
             .collect();
         // draws and rows at once: a few rows keep all threads busy too
         let annealed = |(_, stage): &(usize, Stage<L>)| -> Result<Vec<Vec<f64>>> {
-            let parts = self.panels(
-                data,
-                &sources,
-                |_| Vec::new(),
-                |out: &mut Vec<Vec<f64>>, x, sources| {
+            let parts =
+                self.panels(data, &sources, vec![Vec::new(); n.div_ceil(PREDICT_PANEL)], |out: &mut Vec<Vec<f64>>, x, sources| {
                     *out = stage.anneal(likelihood, x, sources, effort.temperatures, effort.runs)?;
                     Ok(())
-                },
-            )?;
+                })?;
             Ok(parts.concat())
         };
         let weights: Vec<Vec<Vec<f64>>> = stages.par_iter().map(annealed).collect::<Result<_>>()?;
         Ok(HeldOut::of_weights(&weights, &unit))
-    }
-
-    fn complete_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
-        let (sources, width) = (self.sources_of(data), self.schema.width);
-        let stages = self.stages(likelihood, &sources, DRAWS)?;
-        let mut out = vec![0.0; data.rows() * width];
-        for (_, stage) in &stages {
-            let parts = self.panels(
-                data,
-                &sources,
-                |n| vec![0.0; n * width],
-                |out, x, sources| {
-                    let mut rate = vec![0.0; width];
-                    stage.settle(likelihood, x, sources, exposure, |i, entries| {
-                        likelihood.expected(stage.view(), sources[i] as usize, entries, &mut rate);
-                        let total: f64 = rate.iter().sum();
-                        out[i * width..][..width].iter_mut().zip(&rate).for_each(|(o, r)| *o += r / total);
-                    })
-                },
-            )?;
-            out.iter_mut().zip(parts.concat()).for_each(|(o, v)| *o += v);
-        }
-        let times = (stages.len() * COUNTED) as f64;
-        out.iter_mut().for_each(|v| *v /= times);
-        Ok(out)
     }
 
     fn retrieve_with<L: Likelihood>(
@@ -279,10 +237,11 @@ impl FactorsPosterior {
         let (n, m) = (queries.rows(), among.rows());
         let mut alike = vec![0.0; n * m];
         let stages = self.stages(likelihood, &both, DRAWS)?;
+        let (mut asking, mut asked) = (Guests::new(self, queries, &from, 1.0), Guests::new(self, among, &to, 1.0));
         for (draw, stage) in &stages {
             let sizes = self.sizes(likelihood, *draw, stage.count);
-            let unit = |data: &Dataset<'_>, sources: &[u32]| -> Result<Vec<f64>> {
-                let mut h = self.coordinates(likelihood, stage, &sizes, data, sources)?;
+            let unit = |guests: &mut Guests<'_>| -> Result<Vec<f64>> {
+                let mut h = self.coordinates(likelihood, stage, &sizes, guests)?;
                 for row in h.chunks_exact_mut(stage.count.max(1)) {
                     let length = crate::linalg::dot(row, row).sqrt();
                     if length > 0.0 {
@@ -291,7 +250,7 @@ impl FactorsPosterior {
                 }
                 Ok(h)
             };
-            let (q, a) = (unit(queries, &from)?, unit(among, &to)?);
+            let (q, a) = (unit(&mut asking)?, unit(&mut asked)?);
             if stage.count > 0 {
                 crate::linalg::mul_t(&q, &a, &mut alike, n, stage.count, m, true);
             }
@@ -343,7 +302,7 @@ impl CompleteRows for FactorsPosterior {
             return Err(Error::setting("exposure", exposure, "a number above 0 and at most 1"));
         }
         self.check(data, false)?;
-        with_likelihood!(self, l => self.complete_with(l, data, exposure))
+        self.completed(data, exposure)
     }
 }
 

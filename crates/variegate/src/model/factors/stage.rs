@@ -1,14 +1,18 @@
 //! A stored draw made ready for new rows: its atoms, those that nobody used so far, and the odds that a row of each source uses them.
 
+#[cfg(test)]
+mod tests;
+
 use rand::seq::SliceRandom;
+use rayon::prelude::*;
 
 use super::draws::Draw;
-use super::likelihood::{Entry, Likelihood, Row, Tempering};
+use super::likelihood::{Entry, Likelihood, Row};
 use crate::Result;
-use crate::data::{TargetView, X};
+use crate::data::X;
 use crate::dist::Beta;
 use crate::prior::BetaProcess;
-use crate::run::{Block, Philox, Purpose, Stream, open01};
+use crate::run::{Philox, Purpose, Stream, open01};
 use crate::special::sigmoid;
 
 /// Chance that a new row would use an atom that was left out.
@@ -16,9 +20,20 @@ const LEFT_OUT: f64 = 1e-6;
 /// How often a scan asks a row about an atom that it hardly ever uses; others in proportion to how often it does.
 const RARELY: f64 = 0.1;
 const OFTEN: f64 = 20.0;
-/// Scans of a new row for each draw, and how many of them count.
-pub(super) const SCANS: usize = 20;
-pub(super) const COUNTED: usize = 10;
+/// Scans of a new row that do not count: where it begins without atoms, and where it begins with those that it used by the draw before.
+const AT_FIRST: usize = 10;
+const LATER: usize = 2;
+/// Rows that a thread takes at a time.
+const ROWS: usize = 8;
+
+/// A new row on its way from draw to draw.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Guest {
+    /// Atoms that it begins with.
+    pub(super) entries: Vec<Entry>,
+    /// Whether these are all that it used by the draw before.
+    pub(super) settled: bool,
+}
 
 /// A draw with the atoms that new rows may use.
 pub(super) struct Stage<L: Likelihood> {
@@ -73,65 +88,55 @@ impl<L: Likelihood> Stage<L> {
         Stream::new(0, self.number, Purpose::Predict).item(1 + item).rng()
     }
 
-    /// One scan of a row that is under way, atoms in a fresh order. Of atoms that rows of the source hardly use most are passed over, by a
-    /// chance that depends on the atom and not on whether the row uses it: the scan keeps its distribution and takes far less time.
-    fn scan(&self, likelihood: &L, source: usize, order: &mut Vec<u32>, scratch: &mut L::Scratch, rng: &mut Philox) -> Result<()> {
-        order.clear();
-        order.extend(0..self.count as u32);
-        order.shuffle(rng);
-        for &k in order.iter() {
-            let ln_odds = self.ln_odds[source * self.count + k as usize];
-            if open01(rng) < (OFTEN * sigmoid(ln_odds)).max(RARELY) {
-                likelihood.update(&self.view, k as usize, ln_odds, scratch, rng)?;
-            }
-        }
-        Ok(())
+    /// How likely a scan is to ask about each atom, by sources. Atoms that rows of the source hardly use are mostly passed over, by a chance
+    /// that depends on the atom and not on whether the row uses it: the scan keeps its distribution and takes far less time.
+    fn asked(&self) -> Vec<f64> {
+        self.ln_odds.iter().map(|&l| (OFTEN * sigmoid(l)).max(RARELY)).collect()
     }
 
-    /// Draws the atoms of the first `count` rows of a panel and calls `f(row, entries)` for every draw that counts.
+    /// Draws the atoms of the first rows of a panel, one a guest, and calls `f(numbers of the row, log odds of its source, its place)` after each of the last
+    /// `counted` scans; gives the numbers of all rows, `each` of one row. Guests leave with the atoms that they used last.
     pub(super) fn settle(
         &self,
         likelihood: &L,
         x: X<'_>,
         sources: &[u32],
         exposure: f64,
-        mut f: impl FnMut(usize, &[Entry]),
-    ) -> Result<()> {
-        let mut scratch = L::Scratch::default();
-        let mut sums = L::Sums::default();
-        let block = Block { number: 0, first_row: 0, x, y: TargetView::None, sources: Some(sources), weights: None };
-        let mut filled = likelihood.fill(&block);
-        let mut starts = vec![0];
-        for i in 0..sources.len() {
-            let mut missing = 0;
-            x.for_row(i, |_, v| missing += usize::from(v.is_nan()));
-            starts.push(starts[i] + missing);
-        }
-        let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); sources.len()];
-        let mut rngs: Vec<Philox> = (0..sources.len()).map(|_| self.rng(0)).collect();
-        let mut order = Vec::new();
-        let tempering = Tempering { power: 1.0, exposure };
-        for scan in 0..SCANS {
-            // missing entries are drawn anew by every scan, and products must follow
-            if scan == 0 || !filled.is_empty() {
-                likelihood.prepare(&self.view, x, sources, &filled, &mut scratch);
-            }
-            for (i, (entries, rng)) in entries.iter_mut().zip(&mut rngs).enumerate() {
-                let source = sources[i] as usize;
-                let at = if filled.is_empty() { 0..0 } else { starts[i]..starts[i + 1] };
-                likelihood.begin(&self.view, Row { x, at: i, source, filled: &filled[at.clone()] }, entries, tempering, &mut scratch);
-                self.scan(likelihood, source, &mut order, &mut scratch, rng)?;
-                likelihood.finish(&self.view, &mut scratch, rng, entries)?;
-                if !at.is_empty() {
-                    let row = Row { x, at: i, source, filled: &[] };
-                    likelihood.report(&self.view, row, entries, &mut filled[at], &mut scratch, rng, &mut sums)?;
+        guests: &mut [Guest],
+        counted: usize,
+        each: usize,
+        f: impl Fn(&mut [f64], &[f64], &L::Placing) + Sync,
+    ) -> Result<Vec<f64>> {
+        let products = likelihood.products(&self.view, x, sources);
+        let own = products.len() / x.rows().max(1);
+        let asked = self.asked();
+        let mut out = vec![0.0; guests.len() * each];
+        let some = |(part, (guests, out)): (usize, (&mut [Guest], &mut [f64]))| -> Result<()> {
+            let (mut placing, mut order) = (L::Placing::default(), Vec::<u32>::new());
+            for (i, (guest, out)) in guests.iter_mut().zip(out.chunks_exact_mut(each)).enumerate() {
+                let at = part * ROWS + i;
+                let source = sources[at] as usize;
+                let own_atoms = source * self.count..(source + 1) * self.count;
+                let (ln_odds, asked) = (&self.ln_odds[own_atoms.clone()], &asked[own_atoms]);
+                let mut rng = self.rng(0);
+                let row = Row { x, at, source, filled: &[] };
+                likelihood.meet(&self.view, row, &products[at * own..][..own], &guest.entries, exposure, &mut placing);
+                let before = if guest.settled { LATER } else { AT_FIRST };
+                for scan in 0..before + counted {
+                    order.clear();
+                    order.extend((0..self.count as u32).filter(|&k| asked[k as usize] >= 1.0 || open01(&mut rng) < asked[k as usize]));
+                    order.shuffle(&mut rng);
+                    likelihood.ask(&self.view, &order, ln_odds, &mut placing, &mut rng)?;
+                    if scan >= before {
+                        f(out, ln_odds, &placing);
+                    }
                 }
-                if scan >= SCANS - COUNTED {
-                    f(i, entries);
-                }
+                likelihood.met(&placing, &mut guest.entries);
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        guests.par_chunks_mut(ROWS).zip(out.par_chunks_mut((ROWS * each).max(1))).enumerate().try_for_each(some)?;
+        Ok(out)
     }
 
     /// The view, for what is expected of rows.

@@ -52,6 +52,31 @@ fn any_number_of_threads_and_a_reader_of_draws_give_the_same_bits() {
 }
 
 #[test]
+fn new_rows_have_the_same_answers_on_any_number_of_threads() {
+    for likelihood in ["poisson", "gaussian"] {
+        let more = [("likelihood", json!(likelihood)), ("missing", json!(likelihood == "gaussian"))];
+        let mut data = simulated(150, &more[..1]);
+        if let (Matrix::Dense { values, .. }, "gaussian") = (&mut data.x, likelihood) {
+            values.to_mut().iter_mut().step_by(11).for_each(|v| *v = f64::NAN);
+        }
+        let f = fitted(&data, if likelihood == "gaussian" { &more } else { &more[..1] }, &RunSettings::default());
+        let answers = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut all = f.posterior.transform(&data).unwrap().values;
+                all.extend(match likelihood {
+                    "poisson" => f.posterior.complete(&data, 0.5).unwrap(),
+                    _ => f.posterior.impute(&data).unwrap().values,
+                });
+                all.into_iter().map(f64::to_bits).collect::<Vec<_>>()
+            })
+        };
+        let one = answers(1);
+        assert!(one == answers(2) && one == answers(5), "{likelihood}");
+    }
+}
+
+#[test]
 fn what_is_said_of_a_row_depends_on_it_alone() {
     for likelihood in ["poisson", "gaussian"] {
         let more = [("likelihood", json!(likelihood))];

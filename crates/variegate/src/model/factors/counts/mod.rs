@@ -3,11 +3,12 @@
 //!
 //! `row.rs` holds a row and its moves of single atoms and of pairs, `private.rs` births and deaths, `birth.rs` the likelihood of a new
 //! atom with φ integrated out, `side.rs` splits and merges, `learn.rs` what is drawn given all rows, `shape.rs` the shape of
-//! atoms among it.
+//! atoms among it, `place.rs` new rows.
 
 mod birth;
 mod learn;
 mod pieces;
+mod place;
 mod private;
 mod row;
 mod shape;
@@ -16,6 +17,7 @@ mod side;
 #[cfg(test)]
 mod tests;
 
+pub(super) use place::Placing;
 pub(super) use row::Scratch;
 pub(super) use side::{CountContribution, CountSide};
 
@@ -115,10 +117,12 @@ impl Likelihood for Counts {
     type Scales = Scales;
     type View = View;
     type Scratch = Scratch;
+    type Placing = Placing;
     type Sums = Sums;
     type Contribution = CountContribution;
     type Side = CountSide;
 
+    const SCANS: usize = 5;
     const SCALES: &'static [Scale] = &[
         Scale { name: "atom_shape", array: "atom_shape_draws", by_source: false },
         Scale { name: "atom_rate", array: "atom_rate_draws", by_source: false },
@@ -305,6 +309,26 @@ impl Likelihood for Counts {
 
     fn begin_again(&self, view: &View, row: Row<'_>, entries: &[Entry], power: f64, scratch: &mut Scratch) {
         scratch.begin(view, row, entries, Tempering { power, exposure: 1.0 }, false);
+    }
+
+    fn products(&self, _: &View, _: X<'_>, _: &[u32]) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn meet(&self, view: &View, row: Row<'_>, _: &[f64], entries: &[Entry], exposure: f64, placing: &mut Placing) {
+        placing.meet(view, row, entries, exposure);
+    }
+
+    fn ask(&self, view: &View, atoms: &[u32], ln_odds: &[f64], placing: &mut Placing, rng: &mut Philox) -> Result<()> {
+        atoms.iter().try_for_each(|&k| placing.ask(view, self.weight_shape, k as usize, ln_odds[k as usize], rng))
+    }
+
+    fn met(&self, placing: &Placing, entries: &mut Vec<Entry>) {
+        placing.list(entries);
+    }
+
+    fn add_expected(&self, view: &View, _: &[f64], placing: &Placing, out: &mut [f64]) {
+        placing.add_expected(view, self.weight_shape, out);
     }
 
     fn weight_prior(&self, scales: &Scales, source: usize) -> Option<(f64, f64)> {

@@ -64,7 +64,7 @@ pub(super) struct Proposal {
 const FITTED: f64 = 0.9;
 
 impl Proposal {
-    fn draw(&self, rng: &mut Philox) -> f64 {
+    pub(super) fn draw(&self, rng: &mut Philox) -> f64 {
         let distribution = if open01(rng) < FITTED { &self.fitted } else { &self.prior };
         distribution.sample(rng).max(SMALLEST)
     }
@@ -77,7 +77,7 @@ impl Proposal {
 
 /// Σ f(i) over 0..n, in a fixed order that allows vector instructions.
 #[inline(always)]
-fn sum_by_lanes(n: usize, f: impl Fn(usize) -> f64) -> f64 {
+pub(super) fn sum_by_lanes(n: usize, f: impl Fn(usize) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let whole = n / LANES * LANES;
     let mut i = 0;
@@ -93,6 +93,26 @@ fn sum_by_lanes(n: usize, f: impl Fn(usize) -> f64) -> f64 {
     lanes.iter().sum()
 }
 
+/// Entries of every atom at these columns, one atom after the other.
+pub(super) fn gather_entries(view: &View, columns: &[u32], phi: &mut Vec<f64>) {
+    let (n, k) = (columns.len(), view.count);
+    phi.resize(n * k, f64::NAN);
+    // a few columns at a time, so that what is written lies together
+    let mut first = 0;
+    while first + GATHERED <= n {
+        let near: [&[f64]; GATHERED] = std::array::from_fn(|i| &view.by_column[columns[first + i] as usize * k..][..k]);
+        for a in 0..k {
+            let out = &mut phi[a * n + first..][..GATHERED];
+            out.iter_mut().zip(&near).for_each(|(o, column)| *o = column[a]);
+        }
+        first += GATHERED;
+    }
+    for i in first..n {
+        let column = &view.by_column[columns[i] as usize * k..][..k];
+        column.iter().enumerate().for_each(|(a, &v)| phi[a * n + i] = v);
+    }
+}
+
 impl Scratch {
     /// Takes up a row; with `gather` also the entries of every atom at its columns, which scans need.
     pub(super) fn begin(&mut self, view: &View, row: Row<'_>, entries: &[Entry], tempering: Tempering, gather: bool) {
@@ -105,7 +125,6 @@ impl Scratch {
                 self.counts.push(v);
             }
         });
-        let n = self.columns.len();
         self.tempered.clear();
         self.tempered.extend(self.counts.iter().map(|v| v * tempering.power));
         self.weight_of_totals = tempering.power * tempering.exposure;
@@ -120,21 +139,7 @@ impl Scratch {
         }
         self.rates(view, entries);
         if gather {
-            self.phi.resize(n * k, f64::NAN);
-            // a few columns at a time, so that what is written lies together
-            let mut first = 0;
-            while first + GATHERED <= n {
-                let near: [&[f64]; GATHERED] = std::array::from_fn(|i| &view.by_column[self.columns[first + i] as usize * k..][..k]);
-                for a in 0..k {
-                    let out = &mut self.phi[a * n + first..][..GATHERED];
-                    out.iter_mut().zip(&near).for_each(|(o, column)| *o = column[a]);
-                }
-                first += GATHERED;
-            }
-            for i in first..n {
-                let column = &view.by_column[self.columns[i] as usize * k..][..k];
-                column.iter().enumerate().for_each(|(a, &v)| self.phi[a * n + i] = v);
-            }
+            gather_entries(view, &self.columns, &mut self.phi);
         }
     }
 

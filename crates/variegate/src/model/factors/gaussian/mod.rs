@@ -10,10 +10,12 @@
 //! | `scan.rs` | the scan of a row, and what it reports |
 //! | `private.rs` | births and deaths of atoms that one row alone uses |
 //! | `side.rs` | rows of one side of a split or merge, φ integrated out |
+//! | `place.rs` | new rows, whose missing entries are integrated out too |
 //! | `learn.rs` | atoms and precisions given what the rows reported |
 
 pub(super) mod centre;
 pub(super) mod learn;
+pub(super) mod place;
 pub(super) mod private;
 pub(super) mod row;
 pub(super) mod scan;
@@ -22,6 +24,7 @@ pub(super) mod side;
 mod tests;
 
 pub(super) use centre::Centre;
+pub(super) use place::Placing;
 pub(super) use scan::{Scratch, Sums};
 pub(super) use side::{GaussianContribution, GaussianSide};
 
@@ -104,6 +107,7 @@ fn normals<R: Rng + ?Sized>(out: &mut [f64], spread: f64, rng: &mut R) {
 impl Likelihood for Gaussian {
     const NAME: &'static str = "factors/gaussian";
     const RELEASES: &'static [&'static str] = &["0.1"];
+    const SCANS: usize = 3;
     const SCALES: &'static [Scale] = &[
         Scale { name: "atom_precision", array: "atom_precision_draws", by_source: false },
         Scale { name: "weight_precision", array: "weight_precision_draws", by_source: true },
@@ -112,6 +116,7 @@ impl Likelihood for Gaussian {
     type Scales = Scales;
     type View = View;
     type Scratch = Scratch;
+    type Placing = Placing;
     type Sums = Sums;
     type Contribution = GaussianContribution;
     type Side = GaussianSide;
@@ -230,6 +235,26 @@ impl Likelihood for Gaussian {
     /// Weights are integrated out; missing entries count as what stands in for them.
     fn ln_row(&self, view: &View, scratch: &Scratch) -> f64 {
         scratch.ln_row(view, self.centre.columns)
+    }
+
+    fn products(&self, view: &View, x: X<'_>, sources: &[u32]) -> Vec<f64> {
+        self.panel_products(view, x, sources)
+    }
+
+    fn meet(&self, view: &View, row: Row<'_>, products: &[f64], entries: &[Entry], _: f64, placing: &mut Placing) {
+        placing.meet(self, view, row, products, entries);
+    }
+
+    fn ask(&self, view: &View, atoms: &[u32], ln_odds: &[f64], placing: &mut Placing, rng: &mut Philox) -> Result<()> {
+        placing.ask(view, atoms, ln_odds, rng)
+    }
+
+    fn met(&self, placing: &Placing, entries: &mut Vec<Entry>) {
+        placing.list(entries);
+    }
+
+    fn add_expected(&self, _: &View, ln_odds: &[f64], placing: &Placing, out: &mut [f64]) {
+        placing.add_expected(ln_odds, out);
     }
 
     fn observed(&self, view: &View, row: Row<'_>) -> Option<(Self, View, Vec<f64>)> {

@@ -1,0 +1,58 @@
+//! What the rest of rows of counts is expected to be, given a share of them.
+//!
+//! Given the atoms of a row and their weights the next count falls on a column with probability r / Σ r. That is linear in weights over Σ r, so
+//! these are averaged over scans first, and meet the atoms once for each draw.
+
+use super::counts::Counts;
+use super::guests::Guests;
+use super::likelihood::Likelihood;
+use super::posterior::{DRAWS, FactorsPosterior};
+use super::stage::Stage;
+use crate::Result;
+use crate::answer::PREDICT_PANEL;
+use crate::data::Dataset;
+use crate::linalg::mul_t;
+use rayon::prelude::*;
+
+/// Scans that count, for each draw.
+const SCANS: usize = 10;
+
+impl Stage<Counts> {
+    /// Adds Σ over the scans of r / Σ r of each row, from what [`super::counts::Placing::add_shares`] left of it.
+    fn add_rates(&self, shares: &[f64], width: usize, out: &mut [f64]) {
+        let count = self.count;
+        let panel = |(shares, out): (&[f64], &mut [f64])| {
+            // always as many rows: what is said of a row must not depend on how many come with it
+            let mut weights = vec![0.0; PREDICT_PANEL * count];
+            for (own, row) in weights.chunks_exact_mut(count.max(1)).zip(shares.chunks_exact(count + 1)) {
+                own.copy_from_slice(&row[..count]);
+            }
+            let mut rates = vec![0.0; PREDICT_PANEL * width];
+            if count > 0 {
+                mul_t(&weights, &self.view.by_column, &mut rates, PREDICT_PANEL, count, width, false);
+            }
+            for ((out, rates), row) in out.chunks_exact_mut(width).zip(rates.chunks_exact(width)).zip(shares.chunks_exact(count + 1)) {
+                out.iter_mut().zip(rates).for_each(|(o, r)| *o += r + row[count]);
+            }
+        };
+        shares.par_chunks(PREDICT_PANEL * (count + 1)).zip(out.par_chunks_mut(PREDICT_PANEL * width)).for_each(panel);
+    }
+}
+
+impl FactorsPosterior {
+    /// Rows of counts, of which the share `exposure` was seen: the probabilities of their columns.
+    pub(super) fn completed(&self, data: &Dataset<'_>, exposure: f64) -> Result<Vec<f64>> {
+        let likelihood = &self.schema.counts(&self.settings);
+        let (sources, width) = (self.sources_of(data), likelihood.width());
+        let stages = self.stages(likelihood, &sources, DRAWS)?;
+        let mut guests = Guests::new(self, data, &sources, exposure);
+        let mut out = vec![0.0; data.rows() * width];
+        for (_, stage) in &stages {
+            let shares = guests.visit(likelihood, stage, SCANS, stage.count + 1, |out, _, row| row.add_shares(stage.view(), width, out))?;
+            stage.add_rates(&shares, width, &mut out);
+        }
+        let times = (stages.len() * SCANS) as f64;
+        out.iter_mut().for_each(|v| *v /= times);
+        Ok(out)
+    }
+}
