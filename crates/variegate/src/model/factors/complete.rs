@@ -1,7 +1,7 @@
 //! What the rest of rows of counts is expected to be, given a share of them.
 //!
-//! Given the atoms of a row and their weights the next count falls on a column with probability r / Σ r. That is linear in weights over Σ r, so
-//! these are averaged over scans first, and meet the atoms once for each draw.
+//! Given the atoms of a row and their weights the next count falls on a column with probability r / Σ r. That is linear in the shares of the atoms
+//! in Σ r, so these are averaged over scans first, and meet the atoms once for each draw.
 
 use super::counts::Counts;
 use super::guests::Guests;
@@ -16,6 +16,8 @@ use rayon::prelude::*;
 
 /// Scans that count, for each draw.
 const SCANS: usize = 10;
+/// Entries of an atom are divided by their sum, or by this where it is smaller.
+const SMALLEST_TOTAL: f64 = 1e-290;
 
 impl Stage<Counts> {
     /// Adds Σ over the scans of r / Σ r of each row, from what [`super::counts::Placing::add_shares`] left of it.
@@ -25,14 +27,16 @@ impl Stage<Counts> {
             // always as many rows: what is said of a row must not depend on how many come with it
             let mut weights = vec![0.0; PREDICT_PANEL * count];
             for (own, row) in weights.chunks_exact_mut(count.max(1)).zip(shares.chunks_exact(count + 1)) {
-                own.copy_from_slice(&row[..count]);
+                for ((own, share), total) in own.iter_mut().zip(row).zip(&self.view.totals) {
+                    *own = share / total.max(SMALLEST_TOTAL);
+                }
             }
             let mut rates = vec![0.0; PREDICT_PANEL * width];
             if count > 0 {
                 mul_t(&weights, &self.view.by_column, &mut rates, PREDICT_PANEL, count, width, false);
             }
             for ((out, rates), row) in out.chunks_exact_mut(width).zip(rates.chunks_exact(width)).zip(shares.chunks_exact(count + 1)) {
-                out.iter_mut().zip(rates).for_each(|(o, r)| *o += r + row[count]);
+                out.iter_mut().zip(rates).for_each(|(o, r)| *o += r + row[count] / width as f64);
             }
         };
         shares.par_chunks(PREDICT_PANEL * (count + 1)).zip(out.par_chunks_mut(PREDICT_PANEL * width)).for_each(panel);

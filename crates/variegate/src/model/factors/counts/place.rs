@@ -363,12 +363,15 @@ impl Placing {
         entries.extend((0..self.used.len()).filter(|&a| self.used[a]).map(|a| (a as u32, self.weight[a].max(SMALLEST))));
     }
 
-    /// Adds the weight of each atom over the sum of the rates of all columns, and after them the background over that sum.
+    /// Adds the share of each atom in the sum of the rates of all columns, and after them that of the background.
     pub(in super::super) fn add_shares(&self, view: &View, width: usize, out: &mut [f64]) {
-        let background = view.scales.background[self.source];
+        // bounded, so that neither the sum nor a share is infinite
+        let part = |rates: f64| rates.min(LARGEST);
+        let background = part(width as f64 * view.scales.background[self.source]);
+        let of = |a: usize| part(view.totals[a] * self.weight[a]);
         let used = || (0..view.count).filter(|&a| self.used[a]);
-        let total = width as f64 * background + used().map(|a| view.totals[a] * self.weight[a]).sum::<f64>();
-        used().for_each(|a| out[a] += self.weight[a] / total);
+        let total = (background + used().map(of).sum::<f64>()).max(f64::MIN_POSITIVE);
+        used().for_each(|a| out[a] += of(a) / total);
         out[view.count] += background / total;
     }
 

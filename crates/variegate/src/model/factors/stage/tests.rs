@@ -121,7 +121,8 @@ fn new_rows_of_counts_have_their_exact_distribution() {
             let mut shares = [0.0; 3];
             placing.add_shares(stage.view(), 3, &mut shares);
             for m in 0..3 {
-                out[4 + m] += shares[0] * PHI[0][m] + shares[1] * PHI[1][m] + shares[2];
+                let of = |a: usize| shares[a] * PHI[a][m] / PHI[a].iter().sum::<f64>();
+                out[4 + m] += of(0) + of(1) + shares[2] / 3.0;
             }
         });
         for (which, ((mean, error), exact)) in found.into_iter().zip(exact(&x, weight_shape, exposure)).enumerate() {
