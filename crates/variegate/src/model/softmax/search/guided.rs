@@ -137,7 +137,7 @@ fn course(finished: &[State], steps: &[Step]) -> Option<Course> {
     steps.first()?;
     for (number, step) in steps.iter().enumerate().skip(1) {
         if step.improves(&steps[course.helped]) {
-            course = Course { helped: number, base: number, failed: 0, one_alone: false, ..course };
+            course = Course { helped: number, base: number, failed: 0, one_alone: false };
         } else if !course.one_alone
             && matches!(finished[step.whole].job.structure, Structure::Subclasses(_))
             && size(step) > size(&steps[course.base]) + 1
