@@ -143,3 +143,37 @@ fn run(root: &Path, program: impl AsRef<Path>, arguments: &[&str]) -> Result<(),
     let status = command.status().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{shown}` failed ({status})")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Features of every crate, as `cargo tree` lists them.
+    fn features(root: &Path, which: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+        let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let how = ["--prefix", "none", "--format", "{p} {f}"];
+        let output = Command::new(program).arg("tree").args(which).args(how).current_dir(root).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let mut words = line.trim_end_matches("(*)").split_whitespace();
+            let (Some(name), Some(version)) = (words.next(), words.next()) else { continue };
+            found.entry(format!("{name} {version}")).or_default().insert(words.collect::<Vec<_>>().join(" "));
+        }
+        found
+    }
+
+    /// The Python module alone is built with the features that the tests gave its dependencies: else the library is built twice, which takes
+    /// longer than all tests of Python.
+    #[test]
+    fn the_python_module_reuses_what_the_tests_have_built() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let all = features(root, &["--workspace"]);
+        let alone = features(root, &["--package", "variegate-py", "--edges", "no-dev"]);
+        assert!(alone.len() > 50);
+        for (name, features) in alone {
+            assert_eq!(features, all[&name], "{name}: name the features that are missing in crates/variegate-py/Cargo.toml");
+        }
+    }
+}
