@@ -95,8 +95,12 @@ def follow(progress, title, schedule=None):
             done = sum(finished for _, _, _, _, finished, *_ in chains)
             # an ascent may arrive early, and a search may go on with further chains
             bar.total = sum(sweeps if finished else total for _, sweeps, total, _, finished, *_ in chains)
-            objectives = [objective for *_, objective, _ in chains if not math.isnan(objective)]
+            objectives = [objective for *_, objective, _, _ in chains if not math.isnan(objective)]
             state = {"objective": f"{max(objectives):.6g}"} if objectives else {}
+            # what a search tries: the last chain that still runs, or the last that ran
+            tried = [(not finished, works_on) for _, _, _, _, finished, *_, works_on in chains if works_on]
+            if tried:
+                state["trying"] = next((what for runs, what in reversed(tried) if runs), tried[-1][1])
             if len(chains) > 1 and done:
                 state["chains"] = f"{done}/{len(chains)}"
             bar.set_postfix(state, refresh=False)

@@ -191,14 +191,20 @@ fn terminal_bar(name: &str, length: u64) -> Option<ProgressBar> {
     })
 }
 
-/// Objective (the best of the chains), components (the range over the chains) and how many chains are done, in a few words.
+/// What is worked on, objective (the best of the chains), components (the range over the chains) and how many chains are done, in a few words.
 fn state(chains: &[ChainProgress]) -> String {
     let reports = || chains.iter().filter_map(|c| c.last.as_ref());
     let mut text = String::new();
     if let Some(best) = reports().map(|r| r.objective).filter(|o| !o.is_nan()).reduce(f64::max) {
         text = format!("objective {}", tables::number(best));
     }
-    let components = || reports().map(|r| r.components);
+    // what a search tries says more than a range of sizes
+    let begun = || chains.iter().filter(|c| c.works_on.is_some());
+    let tried = begun().rfind(|c| !c.finished).or_else(|| begun().next_back()).and_then(|c| c.works_on.as_ref());
+    if let Some(tried) = tried {
+        text = format!("{tried}, {text}");
+    }
+    let components = || reports().filter(|_| tried.is_none()).map(|r| r.components);
     if let (Some(least), Some(most)) = (components().min(), components().max())
         && most > 0
     {
@@ -249,11 +255,17 @@ mod tests {
             warm_up,
             finished: false,
             last: Some(Report { objective, components, ..Report::default() }),
+            works_on: None,
         };
         assert_eq!(state(&[chain(0, -3.0, 0, true), chain(1, -2.0, 0, false)]), "objective -2.000 warm-up");
         assert_eq!(state(&[chain(0, -3.0, 2, false), chain(1, f64::NAN, 5, false)]), "objective -3.000 components 2-5");
         let done = ChainProgress { finished: true, ..chain(0, -3.0, 0, false) };
         assert_eq!(state(&[done.clone(), chain(1, -4.0, 0, false)]), "objective -3.000 1/2 chains");
         assert_eq!(state(&[done]), "objective -3.000");
+        // a search tells what it tries: the last chain that still runs
+        let trying = |finished: bool, what: &str| ChainProgress { finished, works_on: Some(what.into()), ..chain(0, -3.0, 2, false) };
+        let chains = [trying(true, "1 expert"), trying(false, "2 experts"), trying(true, "3 experts"), chain(1, f64::NAN, 0, false)];
+        assert_eq!(state(&chains), "2 experts, objective -3.000 2/4 chains");
+        assert_eq!(state(&chains[..1]), "1 expert, objective -3.000");
     }
 }

@@ -35,12 +35,12 @@ impl Watch {
     fn call(&self, py: Python<'_>, chains: &[ChainProgress]) -> PyResult<()> {
         py.check_signals()?;
         if let Some(progress) = &self.progress {
-            // (chain, sweeps, total, warm_up, finished, objective, components)
+            // (chain, sweeps, total, warm_up, finished, objective, components, what it works on)
             let table: Vec<_> = chains
                 .iter()
                 .map(|c| {
                     let (objective, components) = c.last.as_ref().map_or((f64::NAN, 0), |r| (r.objective, r.components));
-                    (c.chain, c.sweeps, c.total, c.warm_up, c.finished, objective, components)
+                    (c.chain, c.sweeps, c.total, c.warm_up, c.finished, objective, components, c.works_on.clone())
                 })
                 .collect();
             progress.call1(py, (table,))?;

@@ -25,7 +25,7 @@ pub use packed::{pack_form, packed_len, packed_rows};
 
 use serde::{Deserialize, Serialize};
 
-use super::X;
+use super::{InputMap, X};
 use crate::linalg;
 
 /// The recorded map from raw columns to design columns.
@@ -58,6 +58,11 @@ impl Design {
     /// Number of design columns, the bias included.
     pub fn dim(&self) -> usize {
         self.kept.len() + self.intercept as usize
+    }
+
+    /// What stands between raw columns and design columns.
+    pub fn input_map(&self) -> InputMap {
+        self.map.as_ref().map_or(InputMap::None, |mapped| mapped.map())
     }
 
     /// Prepares a run of raw rows for products. The scratch is reused from block to block and is never state.

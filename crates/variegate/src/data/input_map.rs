@@ -161,7 +161,10 @@ impl InputMaps {
                 let products = InputMap::Polynomial { degree: 2 };
                 let few = products.columns(inputs).is_ok_and(|c| c <= Self::MOST_PRODUCTS);
                 let unit = (inputs.max(1) as f64).sqrt();
-                let fourier = |count: usize| Self::WIDTHS.map(|w| InputMap::Fourier { count, width: Some(w * unit) });
+                // three digits are enough, and are easier to read in a table
+                let digits = 10f64.powi(2 - unit.log10().floor() as i32);
+                let fourier =
+                    |count: usize| Self::WIDTHS.map(|w| InputMap::Fourier { count, width: Some(w * (unit * digits).round() / digits) });
                 few.then_some(products).into_iter().chain(Self::COUNTS.into_iter().flat_map(fourier)).collect()
             }
         }

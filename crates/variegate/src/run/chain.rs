@@ -67,6 +67,8 @@ pub trait Chain: Send {
     fn sweeps(&self) -> u64;
     /// Does one sweep.
     fn advance(&mut self, warm_up: bool) -> Result<Report>;
+    /// [`Program::works_on`].
+    fn works_on(&self) -> Option<String>;
     /// Keeps the present state as a draw.
     fn keep(&self, out: &mut Draws);
     /// The state, sealed: all of it, or the global state alone, which is enough for results but cannot be gone on with.
@@ -188,6 +190,10 @@ impl<P: Program> Chain for Typed<'_, P> {
         let report = self.program.sweep(&mut self.global, &mut *self.rows, Tick { stream, sweep, warm_up })?;
         self.sweeps = sweep;
         Ok(report)
+    }
+
+    fn works_on(&self) -> Option<String> {
+        self.program.works_on(&self.global)
     }
 
     fn keep(&self, out: &mut Draws) {

@@ -131,6 +131,8 @@ pub struct ChainProgress {
     pub finished: bool,
     /// Report of its last sweep.
     pub last: Option<Report>,
+    /// What it works on, since it was begun or gone on with, where chains differ in that: the structure that is tried.
+    pub works_on: Option<String>,
 }
 
 /// What an observer wants.

@@ -51,6 +51,13 @@ pub trait Program: Sized + Send + Sync + 'static {
     /// Writes what is kept of the present state as a draw.
     fn draw(&self, global: &Self::Global, out: &mut Draws);
 
+    /// What a chain in this state works on, in two or three words for those who watch, where chains differ in that. It stays the same as long
+    /// as the chain runs.
+    fn works_on(&self, global: &Self::Global) -> Option<String> {
+        let _ = global;
+        None
+    }
+
     /// The global state from the bytes that an earlier version of the saved state held, where it can be converted; else it is refused. Locals
     /// stay as they are.
     fn convert(version: u16, global: &[u8]) -> Option<Self::Global> {

@@ -34,6 +34,7 @@ pub(super) struct Slot<'a> {
     draws: Draws,
     trace: Vec<(u64, Report)>,
     last: Option<Report>,
+    works_on: Option<String>,
     /// There is something to commit.
     pub fresh: bool,
     pub error: Option<Error>,
@@ -50,7 +51,7 @@ impl<'a> Slot<'a> {
             false => Stage::Waiting(begun.then_some(kept.checkpoint)),
         };
         let draws = Draws::starting_at(kept.draws);
-        Self { number, stage, sweeps: kept.sweeps, draws, trace: Vec::new(), last: kept.last, fresh: false, error: None }
+        Self { number, stage, sweeps: kept.sweeps, draws, trace: Vec::new(), last: kept.last, works_on: None, fresh: false, error: None }
     }
 
     /// A chain of a further generation, at its sealed first state.
@@ -81,7 +82,9 @@ impl<'a> Slot<'a> {
     fn advance(&mut self, ground: &Ground<'a>, slice: Duration) -> Result<()> {
         let Ground { program, engine, shape, plan, whole } = *ground;
         if let Stage::Waiting(saved) = &self.stage {
-            self.stage = Stage::Running(program.open(engine, shape, plan.seed, self.number, saved.as_deref())?);
+            let chain = program.open(engine, shape, plan.seed, self.number, saved.as_deref())?;
+            self.works_on = chain.works_on();
+            self.stage = Stage::Running(chain);
         }
         let Stage::Running(chain) = &mut self.stage else { return Ok(()) };
         let schedule = &plan.schedule;
@@ -141,6 +144,7 @@ impl<'a> Slot<'a> {
             warm_up: self.sweeps < plan.schedule.warm_up(),
             finished: self.finished(),
             last: self.last.clone(),
+            works_on: self.works_on.clone(),
         }
     }
 }

@@ -205,10 +205,8 @@ impl Survey {
     /// Raw columns left out as constant are those of the first.
     pub fn designs(&self, scaling: Scaling) -> (Vec<Design>, Vec<usize>) {
         let (columns, dropped) = Design::of_columns(&self.columns, scaling);
-        let features = self.features.iter().filter_map(|(mapped, moments, _)| {
-            let design = Design::of_features(mapped.clone(), moments.clone(), scaling);
-            design.ok()
-        });
+        let measured = self.features.iter();
+        let features = measured.filter_map(|(mapped, moments, _)| Design::of_features(mapped.clone(), moments.clone(), scaling).ok());
         (std::iter::once(columns).chain(features).collect(), dropped)
     }
 

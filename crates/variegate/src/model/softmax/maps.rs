@@ -17,7 +17,6 @@ use super::pass::ask::{Ask, Local, TreeStats};
 use super::program::Vb;
 use super::search::Candidate;
 use crate::Result;
-use crate::data::InputMap;
 use crate::run::{Block, Draws, Program, Report, Rows, Shape, Stream, Tick, Which};
 
 /// Sweeps that tell how good a map is: bounds rise slowly where features are many.
@@ -101,15 +100,19 @@ fn shortened(map: usize, job: Job) -> Job {
     Job { ascent: if map == 0 { job.ascent } else { job.ascent.min(LOOK) }, ..job }
 }
 
-/// The map of a program.
-pub(crate) fn map_of(program: &Vb) -> InputMap {
-    program.design.map.as_ref().map_or(InputMap::None, |m| m.map())
+/// A structure met under a map.
+pub(crate) struct Met {
+    pub(crate) map: usize,
+    /// Its chain among those of the map.
+    pub(crate) place: usize,
+    /// Its chain is told by its number in the run.
+    pub(crate) candidate: Candidate,
 }
 
 impl Maps {
     /// Programs that differ in their design alone, that of the inputs themselves first.
     pub(crate) fn new(programs: Vec<Vb>) -> Self {
-        let finer = |map: &Vb| programs.iter().position(|other| map_of(other).refines(&map_of(map)));
+        let finer = |map: &Vb| programs.iter().position(|other| other.design.input_map().refines(&map.design.input_map()));
         Self { finer: programs.iter().map(finer).collect(), programs }
     }
 
@@ -199,11 +202,14 @@ impl Maps {
         })
     }
 
-    /// The structures met under each map, with the map of each and chains by their numbers in the run.
-    pub(crate) fn table(&self, grouped: &Grouped) -> Vec<(usize, Candidate)> {
+    /// The structures met under each map.
+    pub(crate) fn table(&self, grouped: &Grouped) -> Vec<Met> {
         let of_map = |map: usize| {
             let table = self.programs[map].search.table(&grouped.states[map]);
-            table.into_iter().map(move |c| (map, Candidate { chain: grouped.chains[map][c.chain], ..c }))
+            table.into_iter().map(move |candidate| {
+                let place = candidate.chain;
+                Met { map, place, candidate: Candidate { chain: grouped.chains[map][place], ..candidate } }
+            })
         };
         (0..self.programs.len()).flat_map(of_map).collect()
     }
@@ -238,6 +244,12 @@ impl Program for Maps {
 
     /// An ascent keeps no draws.
     fn draw(&self, _: &MapState, _: &mut Draws) {}
+
+    fn works_on(&self, MapState { map, state }: &MapState) -> Option<String> {
+        let program = &self.programs[*map];
+        let map = program.design.input_map().to_string();
+        Some(program.works_on(state).map_or(map.clone(), |structure| format!("{structure} {map}")))
+    }
 
     fn offspring(&self, finished: &mut dyn Iterator<Item = Result<MapState>>, stream: Stream) -> Result<Vec<MapState>> {
         let mut next = self.next(&self.grouped(finished)?);

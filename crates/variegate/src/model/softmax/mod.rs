@@ -423,12 +423,12 @@ impl Ascent {
         Ok(fit.comparing(move |chains| {
             let (maps, schemas, settings) = all.as_ref();
             let states = grouped(maps, chains)?;
-            let of = |(map, c): &(usize, search::Candidate)| {
-                let at = states.chains[*map].iter().position(|chain| *chain == c.chain).unwrap_or(0);
-                let posterior = SoftmaxPosterior::new(maps.program(*map), &schemas[*map], settings, &states.states[*map][at], c.chain)?;
+            let of = |maps::Met { map, place, candidate }| {
+                let state = &states.states[map][place];
+                let posterior = SoftmaxPosterior::new(maps.program(map), &schemas[map], settings, state, candidate.chain)?;
                 Ok(Box::new(posterior) as Box<dyn Posterior>)
             };
-            maps.table(&states).iter().map(of).collect()
+            maps.table(&states).into_iter().map(of).collect()
         }))
     }
 

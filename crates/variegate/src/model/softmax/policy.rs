@@ -73,6 +73,11 @@ impl Search {
         self.splits() && self.criterion == Criterion::Cv
     }
 
+    /// Whether there is one structure, and nothing to choose.
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(&self.policy, Policy::All(structures) if structures.len() == 1)
+    }
+
     /// Whether components are split, so that fits must say along which axes.
     pub(crate) fn splits(&self) -> bool {
         matches!(self.policy, Policy::GreedySubclasses { .. } | Policy::GreedyExperts { .. })

@@ -7,7 +7,7 @@ use super::criterion::{Criterion, Scores};
 use super::expect::{Method, TreeExpect};
 use super::job::{Standing, State};
 use super::layout::{Layout, components};
-use super::maps::{Grouped, Maps, map_of};
+use super::maps::{Grouped, Maps, Met};
 use super::node::Node;
 use super::pass::ask::View;
 use super::policy::Search;
@@ -82,15 +82,13 @@ impl SoftmaxPosterior {
 
     /// The posterior of the best structure under the best map.
     pub(super) fn chosen_map(maps: &Maps, schemas: &[Schema], settings: &Settings, chains: &Grouped) -> Result<Self> {
-        let (of, table): (Vec<usize>, Vec<Candidate>) = maps.table(chains).into_iter().unzip();
-        let (map, at) = match maps.program(0).search.best(&table) {
-            Some(best) => (of[best], chains.chains[of[best]].iter().position(|chain| *chain == table[best].chain)),
-            // the inputs themselves come first
-            None => (0, furthest(&chains.states[0])),
-        };
-        let at = at.ok_or_else(not_begun)?;
-        let mut posterior = Self::new(maps.program(map), &schemas[map], settings, &chains.states[map][at], chains.chains[map][at])?;
-        posterior.maps = of.iter().map(|map| map_of(maps.program(*map)).to_string()).collect();
+        let (places, table): (Vec<(usize, usize)>, Vec<Candidate>) =
+            maps.table(chains).into_iter().map(|Met { map, place, candidate }| ((map, place), candidate)).unzip();
+        let best = maps.program(0).search.best(&table).map(|best| places[best]);
+        // the inputs themselves come first
+        let (map, place) = best.or_else(|| Some((0, furthest(&chains.states[0])?))).ok_or_else(not_begun)?;
+        let mut posterior = Self::new(maps.program(map), &schemas[map], settings, &chains.states[map][place], chains.chains[map][place])?;
+        posterior.maps = places.iter().map(|(map, _)| maps.program(*map).design.input_map().to_string()).collect();
         posterior.table = table;
         posterior.chains = chains.chains.iter().map(Vec::len).sum();
         posterior.complete = chains.states.iter().flatten().all(State::done);

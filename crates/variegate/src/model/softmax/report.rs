@@ -293,10 +293,8 @@ impl SoftmaxPosterior {
         if !matches!(self.structure, Structure::Subclasses(_)) || !self.structure.is_concave() {
             facts.push(Fact::text("structure", self.structure.describe()));
         }
-        if let Some(map) = self.schema.design.map.as_ref().filter(|_| !self.maps.is_empty()) {
-            facts.push(Fact::text("input map", map.map().to_string()));
-        } else if !self.maps.is_empty() {
-            facts.push(Fact::text("input map", "none"));
+        if !self.maps.is_empty() {
+            facts.push(Fact::text("input map", self.schema.design.input_map().to_string()));
         }
         if let Some(scores) = self.scores.as_ref().filter(|s| s.shares.len() > 1 && !self.structure.is_concave()) {
             let (_, count) = components(&layout, &self.structure);

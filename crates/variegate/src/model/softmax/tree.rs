@@ -119,6 +119,15 @@ impl Structure {
         }
     }
 
+    /// The same where nothing around it says what it is.
+    pub(crate) fn title(&self) -> String {
+        match self {
+            Structure::Subclasses(_) => format!("subclasses {}", self.describe()),
+            Structure::Gates(_) => format!("gates {}", self.describe()),
+            Structure::Experts(_) => self.describe(),
+        }
+    }
+
     /// Whether the maximum of the likelihood is unique, so that no restarts are needed: every class has one leaf below one node.
     pub(crate) fn is_concave(&self) -> bool {
         match self {

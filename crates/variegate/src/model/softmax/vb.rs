@@ -277,6 +277,10 @@ impl Program for Vb {
     type Stats = TreeStats;
     type Scratch = Scratch;
 
+    fn works_on(&self, state: &State) -> Option<String> {
+        (!self.search.is_one()).then(|| state.job.structure.title())
+    }
+
     /// One maximum, one ascent: searched for here, so that every sweep of the trace is one of the ascent. Other jobs wait for their first
     /// sweep, so that they run side by side and can be stopped in between.
     fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State> {

@@ -161,6 +161,28 @@ fn searches_resume_to_the_same_bits() {
     }
 }
 
+/// Who watches a search is told what each chain tries; where there is nothing to choose, nothing is said.
+#[test]
+fn a_search_says_what_it_tries() {
+    let data = corners(60, 1.8);
+    let told = |pairs: &[(&str, Value)]| {
+        let mut told = std::collections::BTreeSet::new();
+        let mut observer = |chains: &[ChainProgress]| {
+            told.extend(chains.iter().filter_map(|c| c.works_on.clone()));
+            Next::Continue
+        };
+        fit(model(pairs).as_ref(), &data, &RunSettings::default(), &mut observer).unwrap();
+        told.into_iter().collect::<Vec<String>>()
+    };
+    let few = ("max_iter", json!(5));
+    assert_eq!(told(&[("experts", json!("all:2")), few.clone()]), ["1 expert", "2 experts"]);
+    let subclasses = told(&[("subclasses", json!("auto:2")), few.clone()]);
+    assert!(subclasses.contains(&"subclasses [1,1]".to_string()) && subclasses.contains(&"subclasses [2,1]".to_string()), "{subclasses:?}");
+    let maps = told(&[("input_map", json!("auto")), few.clone()]);
+    assert!(maps.contains(&"none".to_string()) && maps.contains(&"polynomial:2".to_string()), "{maps:?}");
+    assert_eq!(told(&[few]), [] as [&str; 0]);
+}
+
 /// The published criterion has the wrong sign: it is shown only where it was asked for.
 #[test]
 fn the_published_criterion_is_shown_where_it_decides() {
@@ -203,14 +225,17 @@ fn a_search_led_by_prediction_takes_what_predicts() {
         let column = |name: &str| selection.headings.iter().position(|h| h == name).unwrap();
         let cv: Vec<f64> = selection.rows.iter().filter_map(|r| r.1[column("cv")]).collect();
         let best = selection.rows[selection.chosen].1[column("cv")].unwrap();
-        // larger ones may be ahead by a little
-        assert!(cv.len() > 2 && cv.iter().all(|v| *v <= best + 0.05) && best > cv[0] + 0.3, "{name}: {cv:?}");
+        assert!(cv.len() > 2 && best > cv[0] + 0.3, "{name}: {cv:?}");
         let map = settings(&[(name, json!(value)), ("criterion", json!("cv")), ("folds", json!(3))]);
         let s: Settings = crate::model::resolve("softmax", &map).unwrap();
         let program = check::program(&s, Emission::Classes(2), Design::identity(2, true), vec![60.0, 60.0]).unwrap();
         let states = states(&fitted);
         let ended: Vec<String> = states.iter().filter(|s| s.job.generation == u32::MAX).map(|s| s.job.structure.describe()).collect();
         assert_eq!(ended, [selection.rows[selection.chosen].0.clone()], "{name}");
+        // the others were not brought to their end: one that is ahead by what folds cannot tell is not taken
+        let table = program.search.table(&states);
+        let taken: Vec<String> = table.iter().filter(|c| !c.trial).map(|c| c.structure.describe()).collect();
+        assert_eq!(taken, ended, "{name}");
         let steps: Vec<&State> = states.iter().filter(|s| s.job.role == Role::Fit && s.job.generation < 3).collect();
         assert_eq!(steps.len(), 2 * 4, "{name}");
         for (before, after) in steps[..4].iter().zip(&steps[4..]) {
