@@ -284,18 +284,7 @@ mod tests {
     #[test]
     fn annealed_runs_of_counts_are_unbiased() {
         let scales = Scales { shape: 1.0, atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
-        let likelihood = Counts {
-            width: 3,
-            sources: 1,
-            atom_shape: 1.0,
-            shape_prior: None,
-            weight_shape: 1.2,
-            rate_prior: (1.0, 1.0),
-            background_prior: (1.0, 1.0),
-            background_start: 0.2,
-            first_atom: None,
-            fixed: None,
-        };
+        let likelihood = Counts { weight_shape: 1.2, ..Counts::of_three_columns() };
         let view = likelihood.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3], 2, &scales);
         let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
         for number in [1, 2] {

@@ -162,6 +162,31 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
         None
     }
 
+    /// φ of an atom that would explain a row by itself; nothing where it has nothing to explain. Not every likelihood has them.
+    fn seed(&self, row: Row<'_>) -> Option<Vec<f64>> {
+        let _ = row;
+        None
+    }
+
+    /// Moves the weights of a row uphill, those of all atoms where it has none yet, and reports what it owes to the atoms: for atoms that
+    /// were seeded. At the `last` time atoms that hardly matter to the row are left out.
+    fn climb(
+        &self,
+        view: &Self::View,
+        row: Row<'_>,
+        last: bool,
+        entries: &mut Vec<Entry>,
+        scratch: &mut Self::Scratch,
+        sums: &mut Self::Sums,
+    ) {
+        let _ = (view, row, last, entries, scratch, sums);
+    }
+
+    /// The most probable φ of seeded atoms given what rows reported, up to what the prior knows.
+    fn settle(&self, phi: &mut [f64], sums: &Self::Sums) {
+        let _ = (phi, sums);
+    }
+
     /// φ of an atom that nobody uses.
     fn prior_atom(&self, scales: &Self::Scales, rng: &mut Philox) -> Result<Vec<f64>>;
 

@@ -189,6 +189,7 @@ const SHAPE_FROM: u64 = 30;
 const CORE: usize = 256;
 
 fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
+    let first_atoms = s.first_factors(schema.width);
     Sampler {
         likelihood,
         kind: s.sampler,
@@ -201,9 +202,10 @@ fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
         core: CORE,
         birth_rows: s.birth_rows_expected(),
         most_atoms: schema.most_atoms(s.max_factors),
-        // within the warm-up, which need not keep the distribution
-        shape_from: SHAPE_FROM.min(s.n_warmup / 2),
+        // within the warm-up, which need not keep the distribution; many factors tell it at once
+        shape_from: if first_atoms > 1 { 0 } else { SHAPE_FROM.min(s.n_warmup / 2) },
         pairs: true,
+        first_atoms,
     }
 }
 

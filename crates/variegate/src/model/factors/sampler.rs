@@ -5,10 +5,12 @@
 //! that do not use it may not begin to). `rowslice` cuts the infinite list of atoms at a random height for each row. `slice` cuts it
 //! at one height for all and goes through the rows one after the other, with the probabilities of use integrated out.
 //!
-//! `weights.rs` draws what governs the use of atoms, `split_merge.rs` divides and joins atoms, `rows.rs` is what a block of rows does.
+//! `start.rs` finds atoms to begin with, `weights.rs` draws what governs the use of atoms, `split_merge.rs` divides and joins atoms, `rows.rs`
+//! is what a block of rows does.
 
 mod rows;
 mod split_merge;
+mod start;
 mod weights;
 
 #[cfg(test)]
@@ -64,6 +66,8 @@ pub struct Sampler<L> {
     pub shape_from: u64,
     /// Whether rows move weight between atoms that are alike.
     pub pairs: bool,
+    /// Atoms to begin with: more than one are seeded from rows, where the likelihood can do that.
+    pub first_atoms: usize,
 }
 
 /// Atoms in use, ascending by their names.
@@ -236,6 +240,10 @@ enum Question<'a, S: Clone> {
     Heights { reach: Cow<'a, [f64]> },
     /// A scan of all rows.
     Scan { gates: Gates<'a> },
+    /// Atoms that would explain these rows.
+    Seeds { chosen: Cow<'a, [u64]> },
+    /// Better weights: of all atoms at first, at last of those that matter alone.
+    Climb { first: bool, last: bool },
 }
 
 /// What decides whether a row may use an atom.
@@ -352,6 +360,8 @@ type Found<L> = Stats<<L as Likelihood>::Sums, <L as Likelihood>::Contribution, 
 const SWEEP: u32 = 32;
 const SPLIT: u64 = 1 << 30;
 const TAIL: u64 = 1 << 31;
+/// Weight of the atoms that a fit begins with, until it is drawn.
+const FIRST_WEIGHT: f64 = 0.5;
 /// Births of one row in a visit.
 const ATTEMPTS: usize = 2;
 /// Chosen rows are numbered below this.
@@ -542,20 +552,23 @@ impl<L: Likelihood> Program for Sampler<L> {
     type Stats = Found<L>;
     type Scratch = rows::Scratch<L::Scratch>;
 
-    fn start(&self, _: &mut dyn Rows<Self>, _: Stream) -> Result<State<L::Scales>> {
-        let mut atoms = Atoms::default();
-        if let Some(phi) = self.likelihood.first_atom() {
-            let uses: Vec<u32> = self.rows.iter().map(|&n| n as u32).collect();
-            atoms.push(0, &phi, 0.5, &uses);
-        }
-        Ok(State {
-            atoms,
+    fn start(&self, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<State<L::Scales>> {
+        let mut state = State {
+            atoms: Atoms::default(),
             concentration: vec![self.concentration; self.rows.len()],
             mass: self.mass,
             scales: self.likelihood.start(),
             factors: Vec::new(),
             visited: None,
-        })
+        };
+        if self.first_atoms > 1 && self.seed(&mut state, rows, stream)? {
+            return Ok(state);
+        }
+        if let Some(phi) = self.likelihood.first_atom() {
+            let uses: Vec<u32> = self.rows.iter().map(|&n| n as u32).collect();
+            state.atoms.push(0, &phi, FIRST_WEIGHT, &uses);
+        }
+        Ok(state)
     }
 
     fn local(&self, block: &Block<'_>, _: Stream) -> Local {

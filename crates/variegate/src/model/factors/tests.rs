@@ -35,20 +35,32 @@ fn arrays(f: &Fitted) -> std::collections::HashMap<&'static str, (Vec<usize>, Ve
 
 #[test]
 fn any_number_of_threads_and_a_reader_of_draws_give_the_same_bits() {
-    for likelihood in ["poisson", "gaussian"] {
-        for sampler in ["parallel", "rowslice", "slice"] {
-            let more = [("likelihood", json!(likelihood)), ("sampler", json!(sampler))];
-            let data = simulated(60, &more[..1]);
-            let run = |threads| {
-                let run = RunSettings { seed: 9, threads, block_rows: Some(16), ..RunSettings::default() };
-                let kept = fitted(&data, &more, &run).kept;
-                kept.chains.iter().flat_map(|c| c.draws.components.values.iter().map(|v| v.to_bits())).collect::<Vec<_>>()
-            };
-            let one = run(1);
-            assert_eq!(one, run(2), "{likelihood} {sampler}");
-            assert_eq!(one, run(3), "{likelihood} {sampler}");
-        }
+    let variants = [("poisson", "parallel", 9), ("poisson", "rowslice", 1), ("poisson", "slice", 4)];
+    let of_reals = ["parallel", "rowslice", "slice"].map(|sampler| ("gaussian", sampler, 1));
+    for (likelihood, sampler, first) in variants.into_iter().chain(of_reals) {
+        let more = [("likelihood", json!(likelihood)), ("sampler", json!(sampler)), ("start_factors", json!(first))];
+        let more = &more[..if first > 1 { 3 } else { 2 }];
+        let data = simulated(60, &more[..1]);
+        let run = |threads| {
+            let run = RunSettings { seed: 9, threads, block_rows: Some(16), ..RunSettings::default() };
+            let kept = fitted(&data, more, &run).kept;
+            kept.chains.iter().flat_map(|c| c.draws.components.values.iter().map(|v| v.to_bits())).collect::<Vec<_>>()
+        };
+        let one = run(1);
+        assert_eq!(one, run(2), "{likelihood} {sampler}");
+        assert_eq!(one, run(3), "{likelihood} {sampler}");
     }
+}
+
+/// Births take long where columns are many.
+#[test]
+fn texts_begin_with_many_factors() {
+    let counts = Settings::default();
+    assert_eq!((counts.first_factors(1000), counts.first_factors(1001)), (1, 100));
+    assert_eq!(Settings { likelihood: LikelihoodKind::Gaussian, ..Settings::default() }.first_factors(5000), 1);
+    assert_eq!(Settings { start_factors: Some(7), ..Settings::default() }.first_factors(5000), 7);
+    let refused = family("factors").unwrap().configure(&settings(&[("likelihood", json!("gaussian")), ("start_factors", json!(5))]));
+    assert!(refused.err().unwrap().to_string().contains("`start_factors`"));
 }
 
 #[test]

@@ -147,16 +147,16 @@ fn long_two_ways_to_the_joint_distribution_agree_for_trajectories() {
 
 #[test]
 fn long_draws_of_trajectories_are_calibrated() {
-    // flat coordinates are for many columns; in few they forget too slowly under the other priors to be judged by few sweeps
-    let flat = [under("mutual-angular", &[("metric", json!("columns"))]), under("gaussian", &[("metric", json!("columns"))])];
+    // every prior and both metrics pass one sweep and the joint test above; here a few show that the warm-up leads there
     // on a circle type I jumps, which trajectories do not cross fast enough for this; three dimensions are enough
-    let sphere = ["mutual-angular", "mutual-angular-1", "determinantal", "gaussian"].map(|prior| {
-        let place = if prior == "mutual-angular-1" { "augment" } else { "separate" };
-        under(prior, &[("metric", json!("sphere")), ("intercept", json!(place))])
-    });
-    let mut subjects: Vec<Subject<Hmc>> = flat.iter().chain(&sphere).map(|settings| hmc(settings, 2)).collect();
-    subjects.push(hmc(&sphere[0], 3));
-    subjects.push(hmc(&alone(&[]), 2));
+    let first = [("metric", json!("sphere")), ("intercept", json!("augment"))];
+    let settings = [
+        under("mutual-angular", &[("metric", json!("columns"))]),
+        under("mutual-angular-1", &first),
+        under("determinantal", &[("metric", json!("sphere")), ("intercept", json!("separate"))]),
+        alone(&[]),
+    ];
+    let subjects = settings.iter().map(|settings| hmc(settings, 2)).collect();
     // the step size takes longer where a density jumps
     calibrated(subjects, 250, 90);
 }

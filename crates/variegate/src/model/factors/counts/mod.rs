@@ -3,7 +3,7 @@
 //!
 //! `row.rs` holds a row and its moves of single atoms and of pairs, `private.rs` births and deaths, `birth.rs` the likelihood of a new
 //! atom with φ integrated out, `side.rs` splits and merges, `learn.rs` what is drawn given all rows, `shape.rs` the shape of
-//! atoms among it, `place.rs` new rows.
+//! atoms among it, `seed.rs` atoms to begin with, `place.rs` new rows.
 
 mod birth;
 mod learn;
@@ -11,6 +11,7 @@ mod pieces;
 mod place;
 mod private;
 mod row;
+mod seed;
 mod shape;
 mod side;
 
@@ -235,6 +236,19 @@ impl Likelihood for Counts {
         self.first_atom.clone()
     }
 
+    fn seed(&self, row: Row<'_>) -> Option<Vec<f64>> {
+        seed::of_row(self.width, self.first_atom.as_deref()?, row)
+    }
+
+    fn climb(&self, view: &View, row: Row<'_>, last: bool, entries: &mut Vec<Entry>, scratch: &mut Scratch, sums: &mut Sums) {
+        self.make_room(view, sums);
+        seed::climb(view, self.width, row, last, entries, scratch, sums);
+    }
+
+    fn settle(&self, phi: &mut [f64], sums: &Sums) {
+        seed::settle(self.width, phi, sums);
+    }
+
     fn prior_atom(&self, scales: &Scales, rng: &mut Philox) -> Result<Vec<f64>> {
         let distribution = Gamma::new(scales.shape, scales.atom)?;
         Ok((0..self.width).map(|_| distribution.sample(rng).max(SMALLEST)).collect())
@@ -280,13 +294,7 @@ impl Likelihood for Counts {
         _: &mut Philox,
         sums: &mut Sums,
     ) -> Result<()> {
-        if sums.background.0.is_empty() {
-            let sources = view.scales.weight.len();
-            sums.counts.0 = vec![0.0; view.count * self.width];
-            sums.background.0 = vec![0.0; sources];
-            sums.weights.0 = vec![0.0; sources * view.count];
-            sums.ln_weights.0 = vec![0.0; sources];
-        }
+        self.make_room(view, sums);
         scratch.report_counts(self.width, entries, row.source, sums);
         for &(k, w) in entries {
             sums.weights.0[row.source * view.count + k as usize] += w;
@@ -432,9 +440,37 @@ impl Likelihood for Counts {
 }
 
 impl Counts {
+    /// Sums begin with as many zeros as they have numbers.
+    fn make_room(&self, view: &View, sums: &mut Sums) {
+        if sums.background.0.is_empty() {
+            let sources = view.scales.weight.len();
+            sums.counts.0 = vec![0.0; view.count * self.width];
+            sums.background.0 = vec![0.0; sources];
+            sums.weights.0 = vec![0.0; sources * view.count];
+            sums.ln_weights.0 = vec![0.0; sources];
+        }
+    }
+
     /// Shape and rate of the weights of the row that is worked on.
     fn own_weights(&self, view: &View, scratch: &Scratch) -> (f64, f64) {
         (self.weight_shape, view.scales.weight[scratch.source()])
+    }
+
+    /// Small and plain, for tests to change.
+    #[cfg(test)]
+    pub(crate) fn of_three_columns() -> Self {
+        Self {
+            width: 3,
+            sources: 1,
+            atom_shape: 1.0,
+            shape_prior: None,
+            weight_shape: 1.0,
+            rate_prior: (1.0, 1.0),
+            background_prior: (1.0, 1.0),
+            background_start: 0.2,
+            first_atom: None,
+            fixed: None,
+        }
     }
 }
 

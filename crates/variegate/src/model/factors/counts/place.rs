@@ -10,7 +10,7 @@
 use rand_distr::Distribution;
 
 use super::super::likelihood::{Entry, Row};
-use super::row::{Proposal, gather_entries, sum_by_lanes};
+use super::row::{LANES, Proposal, gather_entries, sum_by_lanes, two_sums_by_lanes};
 use super::{SMALLEST, View, rate_at};
 use crate::Result;
 use crate::dist::Gamma;
@@ -31,8 +31,6 @@ const LARGEST: f64 = 1e290;
 const LARGEST_PRODUCT: f64 = 1e299;
 /// Counts up to this have products of their own.
 const SMALL: usize = 4;
-/// Numbers that are multiplied side by side.
-const LANES: usize = 8;
 
 /// A row that is placed.
 #[derive(Debug, Default)]
@@ -108,34 +106,13 @@ impl Seen<'_> {
     }
 }
 
-/// Two sums over 0..n at once, in a fixed order that allows vector instructions.
-#[inline(always)]
-fn two_sums(n: usize, f: impl Fn(usize) -> (f64, f64)) -> (f64, f64) {
-    let mut lanes = [[0.0; LANES]; 2];
-    let mut put = |l: usize, i: usize| {
-        let (first, second) = f(i);
-        lanes[0][l] += first;
-        lanes[1][l] += second;
-    };
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for l in 0..LANES {
-            put(l, i + l);
-        }
-        i += LANES;
-    }
-    (whole..n).enumerate().for_each(|(l, i)| put(l, i));
-    (lanes[0].iter().sum(), lanes[1].iter().sum())
-}
-
 /// Σ x u / (1 + u w), and the same with the square of u / (1 + u w).
 fn slopes(counts: &[f64], ratio: &[f64], w: f64) -> (f64, f64) {
     let (n, counts) = (ratio.len(), &counts[..ratio.len()]);
     wide(
         #[inline(always)]
         || {
-            two_sums(n, |i| {
+            two_sums_by_lanes(n, |i| {
                 let scaled = ratio[i] / (1.0 + ratio[i] * w);
                 let owed = counts[i] * scaled;
                 (owed, owed * scaled)
@@ -263,7 +240,7 @@ impl Placing {
         let at_zero = wide(
             #[inline(always)]
             || {
-                two_sums(n, |i| {
+                two_sums_by_lanes(n, |i| {
                     let scaled = phi[i] * inverse[i];
                     let owed = counts[i] * scaled;
                     (owed, owed * scaled)

@@ -20,8 +20,8 @@ const PAIRS: usize = 4;
 const NEGLIGIBLE: f64 = 1e-18;
 /// Columns that are gathered together.
 const GATHERED: usize = 8;
-/// Accumulators of a sum, so that the additions of neighbours need not wait for each other.
-const LANES: usize = 8;
+/// Accumulators of a sum or product, so that neighbours need not wait for each other.
+pub(super) const LANES: usize = 8;
 
 /// A row that is worked on.
 #[derive(Debug, Default)]
@@ -91,6 +91,27 @@ pub(super) fn sum_by_lanes(n: usize, f: impl Fn(usize) -> f64) -> f64 {
         lanes[l] += f(i);
     }
     lanes.iter().sum()
+}
+
+/// Two sums over 0..n at once, in a fixed order that allows vector instructions.
+#[inline(always)]
+pub(super) fn two_sums_by_lanes(n: usize, f: impl Fn(usize) -> (f64, f64)) -> (f64, f64) {
+    let mut lanes = [[0.0; LANES]; 2];
+    let mut put = |l: usize, i: usize| {
+        let (first, second) = f(i);
+        lanes[0][l] += first;
+        lanes[1][l] += second;
+    };
+    let whole = n / LANES * LANES;
+    let mut i = 0;
+    while i < whole {
+        for l in 0..LANES {
+            put(l, i + l);
+        }
+        i += LANES;
+    }
+    (whole..n).enumerate().for_each(|(l, i)| put(l, i));
+    (lanes[0].iter().sum(), lanes[1].iter().sum())
 }
 
 /// Entries of every atom at these columns, one atom after the other.
@@ -229,6 +250,38 @@ impl Scratch {
         }
         self.used[atom] = used;
         Ok(used)
+    }
+
+    /// One multiplicative step of all weights: what the atoms explain of the row over what they add up to.
+    pub(super) fn climb(&mut self, view: &View, entries: &mut [Entry]) {
+        let n = self.columns.len();
+        self.ratio.clear();
+        self.ratio.extend(self.counts.iter().zip(&self.rate).map(|(x, r)| x / r));
+        let (ratio, phi) = (&self.ratio[..n], &self.phi);
+        for (k, w) in entries.iter_mut() {
+            let phi = &phi[*k as usize * n..][..n];
+            let explained = wide(
+                #[inline(always)]
+                || sum_by_lanes(n, |i| phi[i] * ratio[i]),
+            );
+            *w = (*w * explained / view.totals[*k as usize]).max(SMALLEST);
+        }
+        self.rates(view, entries);
+    }
+
+    /// Reports which share of the counts each atom is expected to have brought.
+    pub(super) fn owe(&self, width: usize, entries: &[Entry], source: usize, sums: &mut Sums) {
+        let n = self.columns.len();
+        let mut all = 0.0;
+        for &(k, w) in entries {
+            let (phi, owed) = (&self.phi[k as usize * n..][..n], &mut sums.counts.0[k as usize * width..][..width]);
+            for i in 0..n {
+                let share = self.counts[i] * phi[i] * w / self.rate[i];
+                owed[self.columns[i] as usize] += share;
+                all += share;
+            }
+        }
+        sums.background.0[source] += self.counts.iter().sum::<f64>() - all;
     }
 
     /// Moves weight from one atom to another that is like it, or exchanges one for the other.

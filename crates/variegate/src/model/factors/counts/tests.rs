@@ -11,18 +11,7 @@ const X: [f64; 3] = [3.0, 0.0, 1.0];
 const RATE: [f64; 3] = [0.5, 0.2, 1.1];
 
 fn model(atom_shape: f64, weight_shape: f64) -> Counts {
-    Counts {
-        width: 3,
-        sources: 1,
-        atom_shape,
-        shape_prior: None,
-        weight_shape,
-        rate_prior: (1.0, 1.0),
-        background_prior: (1.0, 1.0),
-        background_start: 0.2,
-        first_atom: None,
-        fixed: None,
-    }
+    Counts { atom_shape, weight_shape, ..Counts::of_three_columns() }
 }
 
 fn close(found: f64, exact: f64, bound: f64) {
@@ -106,4 +95,34 @@ fn a_row_alone_has_its_exact_distribution() {
             assert!((mean - exact).abs() < 4.0 * error + 1e-5, "{mean} ± {error} for {exact}");
         }
     }
+}
+
+/// Steps of weights raise the likelihood of the row, and every count is owed to an atom or to the background.
+#[test]
+fn climbing_raises_the_likelihood() {
+    let counts = model(1.0, 1.0);
+    let scales = Scales { shape: 1.0, atom: 1.0, weight: vec![1.0], background: vec![0.05] };
+    let view = counts.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3, 0.5, 0.5, 0.5], 3, &scales);
+    let x = Matrix::dense(1, 3, vec![9.0, 4.0, 1.0]);
+    let row = Row { x: x.view(), at: 0, source: 0, filled: &[] };
+    let (mut entries, mut scratch, mut last) = (Vec::new(), Scratch::default(), f64::NEG_INFINITY);
+    for _ in 0..30 {
+        let mut sums = Sums::default();
+        counts.climb(&view, row, false, &mut entries, &mut scratch, &mut sums);
+        let now = counts.ln_row(&view, &scratch);
+        // atoms that explain less than a millionth of the row are dropped on the way
+        assert!(now >= last - 1e-4, "{now} after {last}");
+        last = now;
+        assert!((sums.counts.0.iter().sum::<f64>() + sums.background.0[0] - 14.0).abs() < 1e-12);
+        entries.iter().for_each(|&(k, w)| assert_eq!(sums.weights.0[k as usize], w));
+    }
+    // there the expected counts of atoms in use are those that they are owed
+    let mut sums = Sums::default();
+    counts.climb(&view, row, false, &mut entries, &mut scratch, &mut sums);
+    for &(k, w) in entries.iter().filter(|e| e.1 > 1e-3) {
+        close(sums.counts.0[3 * k as usize..][..3].iter().sum::<f64>(), w * view.totals[k as usize], 1e-2);
+    }
+    // what hardly matters is left out at last, but never all of it
+    counts.climb(&view, row, true, &mut entries, &mut scratch, &mut Sums::default());
+    assert!(!entries.is_empty() && entries.iter().all(|&(k, w)| w * view.totals[k as usize] > 0.02 * 13.0), "{entries:?}");
 }

@@ -171,6 +171,29 @@ pub(super) fn visit<L: Likelihood>(
             stats.lowest = Least(vec![lowest]);
         }
         Question::Scan { gates } => scan(sampler, view()?, ids, gates, block, local, scratch, &mut rng, &mut stats)?,
+        Question::Seeds { chosen } => {
+            let (from, to) = within(chosen, block.first_row, block.rows());
+            for (number, &row) in chosen[from..to].iter().enumerate() {
+                let row = row_of(block, local, (row - block.first_row) as usize);
+                let found = likelihood.seed(row).map(|phi| Born { id: (from + number) as u64, source: row.source as u32, phi });
+                stats.born.0.extend(found);
+            }
+        }
+        Question::Climb { first, last } => {
+            let sources = sampler.rows.len();
+            let mut uses = vec![0.0; ids.len() * sources];
+            for i in 0..block.rows() {
+                if *first {
+                    local.rows[i].clear();
+                }
+                entries_of(&local.rows[i], ids, &mut scratch.entries);
+                let row = row_of(block, local, i);
+                likelihood.climb(view()?, row, *last, &mut scratch.entries, &mut scratch.inner, &mut stats.sums);
+                scratch.entries.iter().for_each(|e| uses[e.0 as usize * sources + row.source] += 1.0);
+                local.rows[i] = scratch.entries.iter().map(|&(k, w)| (ids[k as usize], w)).collect();
+            }
+            stats.uses = Sum(uses);
+        }
     }
     Ok(stats)
 }

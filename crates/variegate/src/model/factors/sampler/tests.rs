@@ -204,6 +204,44 @@ fn long_splits_and_merges_of_many_rows_keep_the_distribution() {
     kernel_alone(&Subject { program: Sampler { likelihood, core: 2, split_merge: 12, ..reals } }, 30_000, splits);
 }
 
+/// Rows of three kinds: seeds become atoms of one kind each, which rows of that kind use.
+#[test]
+fn seeded_atoms_are_what_rows_are_made_of() {
+    let (rows, width) = (60, 12);
+    let x = (0..rows * width).map(|at| if at % width / 4 == at / width % 3 { (3 + at * 7 % 5) as f64 } else { 0.0 });
+    let data = Dataset::new(Matrix::dense(rows, width, x.collect()));
+    let program = small_counts(Kind::Parallel, vec![rows as u64]).program;
+    let likelihood = Counts { width, first_atom: Some(vec![1.0; width]), ..program.likelihood };
+    let sampler = Sampler { likelihood, first_atoms: 12, ..program };
+    let cut = blocks(&data, 16);
+    let shape = Shape { rows, cols: width, blocks: cut.len() as u32, block_rows: 16 };
+    let mut threads = Threads::new(&sampler, &cut, shape, 3, 0, None);
+    threads.begin(0);
+    let state = sampler.start(&mut threads, Stream::new(3, 0, Purpose::Start)).unwrap();
+    assert!((3..=12).contains(&state.atoms.len()), "{} atoms", state.atoms.len());
+    let kind = |atom: &[f64]| {
+        let mass: Vec<f64> = atom.chunks(4).map(|part| part.iter().sum()).collect();
+        (0..3).find(|&k| mass[k] > 0.95 * mass.iter().sum::<f64>())
+    };
+    let kinds: Vec<usize> = state.atoms.phi.chunks(width).map(|atom| kind(atom).unwrap()).collect();
+    for (block, local) in cut.iter().zip(threads.locals()) {
+        for (i, list) in local.rows.iter().enumerate() {
+            let own = (block.first_row as usize + i) % 3;
+            assert!(!list.is_empty() && list.iter().all(|e| kinds[state.atoms.place(e.0).unwrap()] == own), "row {i}: {list:?}");
+        }
+    }
+    let uses: Vec<u32> = state.atoms.ids.iter().flat_map(|&id| users(id, &cut, threads.locals(), 1)).collect();
+    assert_eq!(uses, state.atoms.uses);
+    // nothing can be seeded from rows without counts: the fit begins with the one atom that all rows have
+    let nothing = Dataset::new(Matrix::dense(rows, width, vec![0.0; rows * width]));
+    let cut = blocks(&nothing, 16);
+    let mut threads = Threads::new(&sampler, &cut, shape, 3, 0, None);
+    threads.begin(0);
+    let state = sampler.start(&mut threads, Stream::new(3, 0, Purpose::Start)).unwrap();
+    assert_eq!((state.atoms.len(), state.atoms.uses[0]), (1, rows as u32));
+    assert!(threads.locals().iter().flat_map(|l| &l.rows).all(|list| list == &[(0, 1.0)]));
+}
+
 /// Whole sweeps whose splits and merges deal most rows together.
 #[test]
 fn long_sweeps_that_deal_rows_together_keep_the_joint_distribution() {
@@ -325,6 +363,7 @@ fn known<L>(likelihood: L, kind: Kind, rows: Vec<u64>, mass: f64, split_merge: u
             most_atoms: usize::MAX,
             shape_from: 0,
             pairs: true,
+            first_atoms: 1,
         },
     }
 }
@@ -371,13 +410,10 @@ fn long_tiny_posteriors_of_counts() {
             width: 1,
             sources,
             atom_shape: case.atom_shape,
-            shape_prior: None,
             weight_shape: case.weight_shape,
-            rate_prior: (1.0, 1.0),
-            background_prior: (1.0, 1.0),
             background_start: 0.3,
-            first_atom: None,
             fixed: Some(fixed),
+            ..Counts::of_three_columns()
         };
         for kind in [Kind::Parallel, Kind::RowSlice, Kind::Slice] {
             let subject = known(likelihood.clone(), kind, case.rows.clone(), case.mass, 2);

@@ -50,18 +50,7 @@ fn means<L: Likelihood>(
 
 fn counts(weight_shape: f64) -> (Counts, Stage<Counts>) {
     let scales = Scales { shape: 1.0, atom: 1.0, weight: vec![0.8; 2], background: vec![0.2; 2] };
-    let likelihood = Counts {
-        width: 3,
-        sources: 1,
-        atom_shape: 1.0,
-        shape_prior: None,
-        weight_shape,
-        rate_prior: (1.0, 1.0),
-        background_prior: (1.0, 1.0),
-        background_start: 0.2,
-        first_atom: None,
-        fixed: None,
-    };
+    let likelihood = Counts { weight_shape, ..Counts::of_three_columns() };
     let view = likelihood.view(&PHI.concat(), 2, &scales);
     let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
     (likelihood, Stage { view, scales, ln_odds, count: 2, number: 0 })
