@@ -209,7 +209,7 @@ fn long_splits_and_merges_of_many_rows_keep_the_distribution() {
 fn seeded_atoms_are_what_rows_are_made_of() {
     let (rows, width) = (60, 12);
     let x = (0..rows * width).map(|at| if at % width / 4 == at / width % 3 { (3 + at * 7 % 5) as f64 } else { 0.0 });
-    let data = Dataset::new(Matrix::dense(rows, width, x.collect()));
+    let data = Dataset::new(Matrix::dense(rows, width, x.collect::<Vec<f64>>()));
     let program = small_counts(Kind::Parallel, vec![rows as u64]).program;
     let likelihood = Counts { width, first_atom: Some(vec![1.0; width]), ..program.likelihood };
     let sampler = Sampler { likelihood, first_atoms: 12, ..program };

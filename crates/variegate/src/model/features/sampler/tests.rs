@@ -50,7 +50,7 @@ fn long_chains_keep_to_the_prior() {
 /// Every prior with every sampler that it goes with, each with its own data: those of one seed would be odd for all alike.
 #[test]
 fn long_truths_are_ranked_evenly_among_draws() {
-    let effort = CalibrationSettings { data_sets: 240, draws: 7, bins: 8, max_thin: 500, ..CalibrationSettings::default() };
+    let effort = CalibrationSettings { data_sets: 128, draws: 7, bins: 8, max_thin: 500, ..CalibrationSettings::default() };
     for (seed, prior) in [PriorKind::Ibp, PriorKind::PitmanYor, PriorKind::MutualAngular].into_iter().enumerate() {
         for (more, sampler) in [SamplerKind::Anchored, SamplerKind::RowSlice, SamplerKind::Slice].into_iter().enumerate() {
             if Settings::default().prior(prior).sampler(sampler).validate().is_err() {
