@@ -105,7 +105,7 @@ class SharedFactorModel(LatentModel):
         split_merge=None,
         birth_rows=None,
         max_factors=None,
-        start_factors=None,
+        start_factors=1,
         n_chains=2,
         n_warmup=200,
         n_draws=100,

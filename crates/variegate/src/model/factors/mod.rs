@@ -189,7 +189,7 @@ const SHAPE_FROM: u64 = 30;
 const CORE: usize = 256;
 
 fn sampler_of<L>(s: &Settings, schema: &Schema, likelihood: L) -> Sampler<L> {
-    let first_atoms = s.first_factors(schema.width);
+    let first_atoms = s.start_factors as usize;
     Sampler {
         likelihood,
         kind: s.sampler,

@@ -15,10 +15,6 @@ words! {
     }
 }
 
-/// Above so many columns counts begin with so many factors, unless told otherwise.
-const MANY_COLUMNS: usize = 1000;
-const MANY_FACTORS: usize = 100;
-
 settings! {
     /// Settings of a fit.
     pub struct Settings {
@@ -59,9 +55,8 @@ settings! {
         birth_rows: Option<f64> = None, in number_or_nothing(0.0, 1e9), read by Check;
         /// Most factors; nothing takes four times the root of rows times columns, at most 2000.
         max_factors: Option<u64> = None, in whole_or_nothing(1, 100_000);
-        /// Factors that a fit of counts begins with: one that all rows use, or as many as this seeded from rows (poisson); nothing takes
-        /// 100 for more than 1000 columns, else one.
-        start_factors: Option<u64> = None, in whole_or_nothing(1, 2000);
+        /// Factors that a fit of counts begins with: one that all rows use, or as many as this seeded from rows (poisson).
+        start_factors: u64 = 1, in whole(1, 2000);
         sampling { n_chains: 2, n_warmup: 200, n_draws: 100, thin: 5 }
     }
 }
@@ -76,12 +71,6 @@ impl Settings {
     /// Rows that propose births or deaths of factors in a sweep. Those of real numbers cost little.
     pub fn birth_rows_expected(&self) -> f64 {
         self.birth_rows.unwrap_or(if self.likelihood == LikelihoodKind::Gaussian { 200.0 } else { 60.0 })
-    }
-
-    /// Factors that a fit of so many columns begins with. Births alone take long to find those of texts; where columns are few they do not.
-    pub fn first_factors(&self, columns: usize) -> usize {
-        let counts = self.likelihood == LikelihoodKind::Poisson;
-        self.start_factors.map_or(if counts && columns > MANY_COLUMNS { MANY_FACTORS } else { 1 }, |asked| asked as usize)
     }
 
     /// The model with these settings, if they are valid and go together.

@@ -52,13 +52,8 @@ fn any_number_of_threads_and_a_reader_of_draws_give_the_same_bits() {
     }
 }
 
-/// Births take long where columns are many.
 #[test]
-fn texts_begin_with_many_factors() {
-    let counts = Settings::default();
-    assert_eq!((counts.first_factors(1000), counts.first_factors(1001)), (1, 100));
-    assert_eq!(Settings { likelihood: LikelihoodKind::Gaussian, ..Settings::default() }.first_factors(5000), 1);
-    assert_eq!(Settings { start_factors: Some(7), ..Settings::default() }.first_factors(5000), 7);
+fn real_numbers_are_not_seeded() {
     let refused = family("factors").unwrap().configure(&settings(&[("likelihood", json!("gaussian")), ("start_factors", json!(5))]));
     assert!(refused.err().unwrap().to_string().contains("`start_factors`"));
 }
