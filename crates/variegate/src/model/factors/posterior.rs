@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::draws::{Draw, read};
 use super::guests::Guests;
 use super::likelihood::{Likelihood, Scale};
+use super::sampler::Kind as SamplerKind;
 use super::settings::{LikelihoodKind, Settings};
 use super::stage::Stage;
 use super::{NAME, Schema};
@@ -18,7 +19,7 @@ use crate::model::matching::{Signs, same_components};
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
-const SAVED: state::Kind = state::Kind::new("factors posterior", &["0.1"]);
+const SAVED: state::Kind = state::Kind::new("factors posterior", &["0.1", "0.1"]);
 /// Atoms less alike than this (cosine) are not the same.
 const ALIKE: f64 = 0.8;
 /// Stored draws that new rows are placed by, at most.
@@ -38,6 +39,81 @@ pub struct FactorsPosterior {
     pub(super) reference: usize,
     /// For each draw, which of its atoms are those of the reference, and their signs.
     pub(super) same: Vec<Vec<Option<(usize, f64)>>>,
+}
+
+/// The posterior as version 1 kept it.
+#[derive(Deserialize)]
+struct First {
+    schema: Schema,
+    settings: FirstSettings,
+    draws: Vec<Draw>,
+    lengths: Vec<usize>,
+    figures: Vec<Figures>,
+    reference: usize,
+    same: Vec<Vec<Option<(usize, f64)>>>,
+}
+
+/// Settings before a fit could begin with many factors.
+#[derive(Deserialize)]
+struct FirstSettings {
+    likelihood: LikelihoodKind,
+    sampler: SamplerKind,
+    mass: f64,
+    learn_mass: bool,
+    concentration_shape: f64,
+    concentration_rate: f64,
+    atom_shape: f64,
+    learn_shape: bool,
+    weight_shape: f64,
+    scale_shape: f64,
+    scale_rate: f64,
+    background_shape: f64,
+    background_rate: Option<f64>,
+    center: bool,
+    missing: bool,
+    split_merge: Option<u64>,
+    birth_rows: Option<f64>,
+    max_factors: Option<u64>,
+    n_chains: u32,
+    n_warmup: u64,
+    n_draws: u64,
+    thin: u64,
+}
+
+impl From<First> for FactorsPosterior {
+    fn from(First { schema, settings, draws, lengths, figures, reference, same }: First) -> Self {
+        Self { schema, settings: settings.into(), draws, lengths, figures, reference, same }
+    }
+}
+
+impl From<FirstSettings> for Settings {
+    fn from(first: FirstSettings) -> Self {
+        Self {
+            likelihood: first.likelihood,
+            sampler: first.sampler,
+            mass: first.mass,
+            learn_mass: first.learn_mass,
+            concentration_shape: first.concentration_shape,
+            concentration_rate: first.concentration_rate,
+            atom_shape: first.atom_shape,
+            learn_shape: first.learn_shape,
+            weight_shape: first.weight_shape,
+            scale_shape: first.scale_shape,
+            scale_rate: first.scale_rate,
+            background_shape: first.background_shape,
+            background_rate: first.background_rate,
+            center: first.center,
+            missing: first.missing,
+            split_merge: first.split_merge,
+            birth_rows: first.birth_rows,
+            max_factors: first.max_factors,
+            n_chains: first.n_chains,
+            n_warmup: first.n_warmup,
+            n_draws: first.n_draws,
+            thin: first.thin,
+            start_factors: 1,
+        }
+    }
 }
 
 /// Figures of the sweeps of one chain.
@@ -103,7 +179,10 @@ impl FactorsPosterior {
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
-        Ok(state::unseal(SAVED, saved)?)
+        Ok(state::unseal_older(SAVED, saved, |older| match older.version {
+            1 => Ok(older.decode::<First>()?.into()),
+            _ => Err(older.refused()),
+        })?)
     }
 
     pub(super) fn factor_names(&self) -> Vec<String> {
