@@ -46,6 +46,18 @@ pub(crate) fn within(chosen: &[u64], first: u64, count: usize) -> (usize, usize)
     (chosen.partition_point(|&r| r < first), chosen.partition_point(|&r| r < end))
 }
 
+/// So many different rows of `total`, every set as likely as any other; all where there are no more.
+pub(crate) fn different(total: u64, count: usize, rng: &mut Philox) -> Vec<u64> {
+    let count = (count as u64).min(total);
+    // Floyd's
+    let mut out: Vec<u64> = Vec::new();
+    for top in total - count..total {
+        let row = ((open01(rng) * (top + 1) as f64) as u64).min(top);
+        out.push(if out.contains(&row) { top } else { row });
+    }
+    out
+}
+
 /// So many ordered pairs of different rows of `total`, which must be at least two.
 pub(crate) fn pairs(total: u64, count: usize, rng: &mut Philox) -> Vec<(u64, u64)> {
     let mut below = |n: u64| ((open01(rng) * n as f64) as u64).min(n - 1);
@@ -74,6 +86,23 @@ pub(crate) fn ln_side(lean: f64, side: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::run::{Purpose, Stream};
+
+    #[test]
+    fn every_set_of_rows_is_as_likely() {
+        let mut rng = Stream::new(2, 0, Purpose::Check).rng();
+        let mut times = [0.0; 10];
+        for _ in 0..5000 {
+            let mut set = different(5, 2, &mut rng);
+            set.sort_unstable();
+            assert!(set.len() == 2 && set[0] < set[1] && set[1] < 5, "{set:?}");
+            times[(set[1] * (set[1] - 1) / 2 + set[0]) as usize] += 1.0;
+        }
+        // 500 of each, with a standard deviation of 21.2
+        assert!(times.iter().all(|t: &f64| (t - 500.0).abs() < 85.0), "{times:?}");
+        let mut all = different(3, 7, &mut rng);
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2]);
+    }
 
     #[test]
     fn pairs_are_of_different_rows() {

@@ -230,6 +230,7 @@ pub fn cases() -> Vec<Case> {
         let real = few(json!({ "likelihood": "gaussian", "sampler": sampler, "center": false }));
         add(gaussian, "factors", Symmetric.sources(), real, BLOCKS);
     }
+    add("factors/parallel seeded", "factors", Counts.sources(), few(json!({ "start_factors": 6 })), BLOCKS);
     add("factors/parallel sparse", "factors", SparseCounts.sources(), few(json!({ "learn_mass": true, "learn_shape": false })), None);
     add("factors/parallel centred", "factors", Real.sources(), few(json!({ "likelihood": "gaussian" })), None);
     add("factors/parallel holes", "factors", Holes.sources(), few(json!({ "likelihood": "gaussian", "missing": true })), None);

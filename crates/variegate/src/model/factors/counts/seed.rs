@@ -12,7 +12,9 @@ const STEPS: usize = 3;
 const MIXED: f64 = 0.1;
 /// Share of a row's counts that an atom must explain to be used by it.
 const MATTERS: f64 = 0.02;
-/// Pseudo-counts of the atom that it was before, for each of its rows: nothing is ruled out on the way.
+/// The same on the way there: what explains less will not come back, and costs time alone.
+const NEGLIGIBLE: f64 = 1e-6;
+/// Weight of a row beside the others that looks as the atom did before: nothing is ruled out on the way.
 const LEFT: f64 = 1e-3;
 
 /// A row as an atom, scaled so that its weight in the row is about one.
@@ -40,9 +42,8 @@ pub(super) fn climb(view: &View, width: usize, row: Row<'_>, last: bool, entries
         scratch.climb(view, entries);
     }
     let owed = |e: &Entry| e.1 * view.totals[e.0 as usize];
-    // what cannot come back within a fit costs time alone
     let all: f64 = entries.iter().map(owed).sum();
-    let least = if last { MATTERS } else { 1e-6 };
+    let least = if last { MATTERS } else { NEGLIGIBLE };
     if let Some(largest) = entries.iter().copied().max_by(|a, b| owed(a).total_cmp(&owed(b))) {
         entries.retain(|e| e.0 == largest.0 || owed(e) >= least * all);
     }

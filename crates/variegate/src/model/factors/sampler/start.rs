@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::super::likelihood::Likelihood;
 use super::{Ask, FIRST_WEIGHT, Pending, Question, Sampler, State};
 use crate::Result;
-use crate::run::{Philox, Rows, Stream, open01};
+use crate::model::ranks::different;
+use crate::run::{Rows, Stream};
 
 /// Times that all rows and atoms are improved.
 const CLIMBS: usize = 20;
@@ -14,7 +15,8 @@ impl<L: Likelihood> Sampler<L> {
     /// Atoms seeded from rows, in a state without any; tells whether there are such.
     pub(super) fn seed(&self, state: &mut State<L::Scales>, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<bool> {
         let total: u64 = self.rows.iter().sum();
-        let chosen = distinct(total, self.first_atoms.min(self.most_atoms), &mut stream.rng());
+        let mut chosen = different(total, self.first_atoms.min(self.most_atoms), &mut stream.rng());
+        chosen.sort_unstable();
         let found = rows.all(&question(&[], None, Question::Seeds { chosen: Cow::Owned(chosen) }))?;
         let nobody = vec![0; self.rows.len()];
         for seed in &found.born.0 {
@@ -38,17 +40,4 @@ impl<L: Likelihood> Sampler<L> {
 
 fn question<'a, V: Clone, S: Clone>(ids: &'a [u64], view: Option<V>, kind: Question<'a, S>) -> Ask<'a, V, S> {
     Ask { ids: Cow::Borrowed(ids), view: view.map(Cow::Owned), pending: Pending::default(), kind }
-}
-
-/// So many different numbers below `total`, ascending, any as likely as any other; all where there are no more.
-fn distinct(total: u64, count: usize, rng: &mut Philox) -> Vec<u64> {
-    let mut wanted = count as u64;
-    let mut out = Vec::new();
-    for number in 0..total {
-        if open01(rng) * ((total - number) as f64) < wanted as f64 {
-            out.push(number);
-            wanted -= 1;
-        }
-    }
-    out
 }

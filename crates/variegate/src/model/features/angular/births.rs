@@ -18,6 +18,7 @@ use crate::linalg::dot;
 use crate::model::features::sampler::Course;
 use crate::model::features::sampler::ask::{Change, Gathered, Question};
 use crate::model::features::state::State;
+use crate::model::ranks::different;
 use crate::run::{Philox, Which, open01};
 use crate::special::{ln_sigmoid, sigmoid};
 
@@ -64,7 +65,8 @@ impl Angular {
         if rows == 0 {
             return Ok(false);
         }
-        let chosen = choose(rows, group, &mut course.rng);
+        let mut chosen = different(rows, group, &mut course.rng);
+        chosen.shuffle(&mut course.rng);
         let mut sorted = chosen.clone();
         sorted.sort_unstable();
         ordered.forget(state);
@@ -157,17 +159,4 @@ impl Member {
     fn of(gathered: &Gathered, told: &[usize]) -> Self {
         Self { entries: gathered.entries.clone(), used: gathered.used.iter().map(|&at| told[at as usize]).collect() }
     }
-}
-
-/// So many different rows in random order.
-fn choose(rows: u64, count: usize, rng: &mut Philox) -> Vec<u64> {
-    let count = (count as u64).min(rows);
-    // Floyd's: every set is as likely
-    let mut out: Vec<u64> = Vec::new();
-    for top in rows - count..rows {
-        let row = ((open01(rng) * (top + 1) as f64) as u64).min(top);
-        out.push(if out.contains(&row) { top } else { row });
-    }
-    out.shuffle(rng);
-    out
 }
