@@ -94,7 +94,8 @@ class Tree(Sequence):
 
 def _unknown(label):
     """Whether a label says nothing."""
-    return label is None or label != label or str(label).strip() == ""
+    # nothing of pandas cannot be compared
+    return label is None or type(label).__name__ == "NAType" or label != label or str(label).strip() == ""
 
 
 def _name_of(label):

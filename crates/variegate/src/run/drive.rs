@@ -247,8 +247,13 @@ pub fn drive_on(
             });
             match next {
                 Ok((born, last_act)) => {
-                    last_act.into_iter().for_each(|sealed| slots[0].close(sealed));
                     slots.extend(born);
+                    if let Some(sealed) = last_act {
+                        slots[0].close(sealed);
+                        // a run that is stopped in every round comes on all the same
+                        round(&pool, &mut slots, &ground, observer);
+                        failed = slots.iter_mut().find_map(|s| s.error.take());
+                    }
                 }
                 Err(error) => {
                     failed = Some(error);

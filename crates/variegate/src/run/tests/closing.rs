@@ -61,6 +61,9 @@ impl Program for Tale {
         first: &mut dyn FnMut() -> Result<Teller>,
         draws: &mut dyn FnMut() -> Result<Vec<Draws>>,
     ) -> Result<Option<Teller>> {
+        if self.steps == 0 {
+            return Ok(None);
+        }
         let mut teller = first()?;
         if let Some(told) = &teller.told
             && told.lengths == lengths

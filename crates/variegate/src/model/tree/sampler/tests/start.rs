@@ -124,8 +124,8 @@ fn labels_are_where_a_chain_begins() {
                 assert!(finite == Some(2) || (atom[n] == atom[m]) == (leaf[n] == leaf[m]));
             }
             if known && finite != Some(2) {
-                // the groups lie far apart: rows that were not known are with their own
-                assert!((0..30).filter(|n| n % 7 == 6).all(|n| leaf[n] == leaf[n % 3 + 9]), "{leaf:?}");
+                // the groups lie far apart: rows that were not known have the component of their own
+                assert!((0..30).filter(|n| n % 7 == 6).all(|n| atom[n] == atom[n % 3 + 9]), "{atom:?}");
             }
             s.draw_theta(&mut rng).unwrap();
             (0..5).for_each(|_| s.sweep(&mut rng).unwrap());
