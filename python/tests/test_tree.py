@@ -80,7 +80,8 @@ def test_new_rows(fitted):
     proba = fitted.predict_proba(X, 2)
     assert proba.shape == (12, len(fitted.tree_.level(2)) + 1)
     assert (proba >= 0).all()
-    assert (proba <= 1 + 1e-12).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert (proba.max(axis=1) > 0.9).all()
     np.testing.assert_array_equal(fitted.predict_proba(X[3:4], 2)[0], proba[3])
     shares = fitted.responsibilities(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
@@ -89,6 +90,61 @@ def test_new_rows(fitted):
     gaps = X.copy()
     gaps[0, 1] = np.nan
     assert fitted.predict(gaps)[0, 0] == path[0, 0]
+
+
+def test_nodes_have_weights(fitted):
+    weights = fitted.node_weights_
+    assert weights.shape == (len(fitted.tree_), fitted.n_components_ + 2)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    without = quietly(ClusterTree(depth=2, **SHORT, node_sweeps=0), rows(30, 0)[0])
+    assert not hasattr(without, "node_weights_")
+    np.testing.assert_array_equal(without.log_joint_trace_, fitted.log_joint_trace_)
+    np.testing.assert_array_equal(without.labels_, fitted.labels_)
+    X = rows(12, 1)[0]
+    np.testing.assert_array_equal(without.predict(X), fitted.predict(X))
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X, 2), fitted.predict_proba(X, 2))
+
+
+def test_begins_with_labels(tmp_path):
+    X, groups = rows(30, 0)
+    short = SHORT | {"n_warmup": 0, "n_draws": 3, "node_sweeps": 0}
+    names = np.array(["a", "b", "c"], dtype=object)[groups]
+    names[4] = None
+
+    def quick(start_labels, depth=2, **settings):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ClusterTree(depth=depth, **short, **settings).fit(X, start_labels=start_labels)
+
+    one = quick(names)
+    assert one.start == "sequential"
+    same = quick(np.array([1.0, 2.0, 3.0])[groups])  # other names
+    levels = np.column_stack([np.array(["u", "v", "v"], dtype=object)[groups], groups])
+    levels[4] = np.nan
+    deep = quick(levels, start="labels")
+    paths = ["" if i == 4 else f"{a}/{b}" for i, (a, b) in enumerate(levels)]
+    np.testing.assert_array_equal(quick(paths).log_joint_trace_, deep.log_joint_trace_)
+    traces = {fit.log_joint_trace_.tobytes() for fit in (one, same, deep, quick(None))}
+    assert len(traces) == 4
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["x", "y"]).assign(begin=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        named = ClusterTree(depth=2, **short, out=tmp_path / "run").fit(frame, start_labels="begin")
+    np.testing.assert_array_equal(named.log_joint_trace_, one.log_joint_trace_)
+    assert list(named.feature_names_in_) == ["x", "y"]
+    assert load_run(tmp_path / "run").start == "labels"
+    with pytest.raises(ValueError, match="`start_labels` have 29 rows"):
+        quick(names[:29])
+    with pytest.raises(ValueError, match="leave one of them out"):
+        quick(names, start="ward")
+    with pytest.raises(ValueError, match="there are none"):
+        quick(None, start="labels")
+    with pytest.raises(ValueError, match="at most 1 levels"):
+        quick(levels, depth=1)
+    with pytest.raises(ValueError, match="2 levels"):
+        quick(["a/b/c"] * 30)
 
 
 def test_co_occurrence(fitted):

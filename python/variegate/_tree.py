@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core
 from ._base import FamilyEstimator, columns_here
 from ._documented import documented
+from ._files import column
 from ._inputs import count, lend
 from ._latent import HeldOut
 from ._posterior import Posterior, log_joint_trace
@@ -91,6 +92,43 @@ class Tree(Sequence):
         return f"<Tree: {len(self.nodes[0].rows)} rows, nodes by level: {widths}>"
 
 
+def _unknown(label):
+    """Whether a label says nothing."""
+    # nothing of pandas cannot be compared
+    return label is None or type(label).__name__ == "NAType" or label != label or str(label).strip() == ""
+
+
+def _name_of(label):
+    """Name of a label; numbers that are whole are written so."""
+    return str(int(label)) if isinstance(label, (float, np.floating)) and float(label).is_integer() else str(label)
+
+
+def _paths(labels, depth):
+    """Labels of rows as paths down the tree, one text a row; an empty one where a label is not known."""
+    labels = np.asarray(labels, dtype=object)
+    if labels.ndim == 1:
+        return np.array(["" if _unknown(label) else _name_of(label) for label in labels], dtype=object)
+    if labels.ndim != 2 or not 1 <= labels.shape[1] <= depth:
+        raise ValueError(
+            f"`start_labels` have the shape {labels.shape}, but must be one a row, or one for each of at most "
+            f"{depth} levels (`depth`)"
+        )
+    for row, path in enumerate(labels):
+        if odd := [label for label in path if not _unknown(label) and "/" in _name_of(label)]:
+            raise ValueError(f"`start_labels` hold {odd[0]!r} in row {row}: a label of one level has no stroke in it")
+    return np.array(
+        ["" if any(map(_unknown, path)) else "/".join(map(_name_of, path)) for path in labels], dtype=object
+    )
+
+
+def _codes(paths, rows):
+    """Labels as the library takes them: codes and names."""
+    if len(paths) != rows:
+        raise ValueError(f"`start_labels` have {len(paths)} rows, but X has {rows}")
+    names, codes = np.unique(paths.astype(str), return_inverse=True)
+    return codes.astype(np.uint32), [str(name) for name in names]
+
+
 @documented
 class ClusterTree(ClusterMixin, FamilyEstimator):
     """Bayesian hierarchical mixture clustering: rows in a tree whose every level is a clustering.
@@ -129,6 +167,9 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         Loadings of the principal components, with `pca` only.
     pca_variances_ : ndarray of shape (pca,)
         Their variances, with `pca` only.
+    node_weights_ : ndarray of shape (n_nodes, n_components_ + 2)
+        Expected weights of each node of `tree_`, the tree held fixed: on each component of the best draw, on all
+        others, and on new ones; rows sum to one. Not with `node_sweeps=0` or too many rows.
     swap_acceptance_ : ndarray of shape (temperatures - 1,)
         Share of the swaps of each temperature with the next that were accepted, with several `temperatures` only.
     posterior_ : Posterior
@@ -210,6 +251,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         split_merge=None,
         temperatures=1,
         start="sequential",
+        node_sweeps=500,
         n_chains=4,
         n_warmup=2000,
         n_draws=1000,
@@ -223,7 +265,7 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
     ):
         self._store(locals())
 
-    def fit(self, X, y=None, *, feature_names=None):
+    def fit(self, X, y=None, *, start_labels=None, feature_names=None):
         """Fit the model.
 
         Parameters
@@ -233,6 +275,11 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
             such as ``"data/*.parquet"``, or a list of these. With an `engine`, Dask arrays and frames too.
         y : ignored
             Not used: there is nothing to predict.
+        start_labels : array-like of shape (n_samples,) or (n_samples, n_levels), or str, default=None
+            Clusters that chains begin with (`start` is then "labels"): one label a row, or one for each level from
+            the root down, for as many levels as there are columns; or the name of a column of X. A label may be a path
+            too, written ``"mammal/whale"``. Rows whose label is None, NaN or "" are placed by the model, given the
+            others. Chains forget them: the posterior is the same wherever they begin.
         feature_names : array-like of str of shape (n_features,), default=None
             Names of the columns, where X has none.
 
@@ -242,13 +289,36 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
             The fitted estimator.
         """
         self._forget()
-        if (engine := self._engine()) is not None:
-            with engine.hold(X, block_rows=self._block_rows()) as rows:
-                return self._fit_elsewhere(rows, feature_names=feature_names)
-        X, _, _, _, columns = columns_here(X)
-        X = self._validated(X, reset=True)
-        self._name(feature_names, columns)
-        return self._fit(X, None, None, list(getattr(self, "feature_names_in_", [])))
+        self._check_start(start_labels)
+        if start_labels is not None and not isinstance(start_labels, str) and not hasattr(start_labels, "to_delayed"):
+            start_labels = _paths(start_labels, self.depth)
+        start_labels = column("start_labels", start_labels)
+        self._labelled = start_labels is not None
+        try:
+            if (engine := self._engine()) is not None:
+                labelled = start_labels is not None
+                with engine.hold(X, y=start_labels, classified=labelled, block_rows=self._block_rows()) as rows:
+                    return self._fit_elsewhere(rows, feature_names=feature_names)
+            X, start_labels, _, _, columns = columns_here(X, start_labels)
+            X = self._validated(X, reset=True)
+            self._name(feature_names, columns)
+            codes = None if start_labels is None else _codes(_paths(start_labels, self.depth), X.shape[0])
+            return self._fit(X, codes, None, list(getattr(self, "feature_names_in_", [])))
+        finally:
+            vars(self).pop("_labelled", None)
+
+    def _check_start(self, start_labels):
+        """Refuse a start beside labels, and labels that are not there."""
+        if start_labels is None and self.start == "labels":
+            raise ValueError("`start` is 'labels', but there are none: give `fit` the `start_labels` of the rows")
+        if start_labels is not None and self.start not in ("labels", "sequential"):
+            raise ValueError(
+                f"`start_labels` are what chains begin with, but `start` is {self.start!r}: leave one of them out"
+            )
+
+    def _settings(self):
+        settings = super()._settings()
+        return settings | {"start": "labels"} if getattr(self, "_labelled", False) else settings
 
     def fit_predict(self, X, y=None, **kwargs):
         """Fit the model and give `labels_`; see `fit`."""
@@ -274,7 +344,8 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
             setattr(self, f"{name}_", arrays[name])
         self.n_components_ = self.components_.shape[0]
         self.one_path_fraction_ = float(arrays["one_path_fraction"][0])
-        for name in ("pca_loadings", "pca_variances", "swap_acceptance"):
+        for name in ("pca_loadings", "pca_variances", "swap_acceptance", "node_weights"):
+            vars(self).pop(f"{name}_", None)
             if name in arrays:
                 setattr(self, f"{name}_", arrays[name])
         return arrays
@@ -338,9 +409,10 @@ class ClusterTree(ClusterMixin, FamilyEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_nodes + 1)
-            For each node of `tree_.level(level)` the mean probability that the row shares its node with the rows of
-            that node, and last the probability that its node is new. Since the draws have other trees, they need not
-            add up to 1.
+            For each node of `tree_.level(level)` the probability that the row belongs to it, and last that its node is
+            new: by the weights of nodes with the tree held fixed, so they add up to 1. With `node_sweeps=0` (and in
+            runs kept by earlier versions) the mean probability over all draws that the row shares its node with the
+            rows of that node; since the draws have other trees, these need not add up to 1.
         """
         rows = self._asked(X)
         level = self._level(level)

@@ -300,7 +300,14 @@ pub fn describe(data: &Dataset<'_>) -> String {
     }
     match &data.target {
         Target::None => {}
-        Target::Classes(c) => text += &format!(", {}", listed(&c.names, "class", "classes")),
+        Target::Classes(c) => {
+            let known: Vec<String> = c.names.iter().filter(|name| !name.is_empty()).cloned().collect();
+            text += &format!(", {}", listed(&known, "class", "classes"));
+            let unknown = c.codes.iter().filter(|&&code| c.names[code as usize].is_empty()).count();
+            if unknown > 0 {
+                text += &format!(" ({unknown} not known)");
+            }
+        }
         Target::Labels(l) => {
             let count = |value: i8| l.values.iter().filter(|v| **v == value).count();
             let a_row = count(1) as f64 / data.rows().max(1) as f64;

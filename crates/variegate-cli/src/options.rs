@@ -21,6 +21,10 @@ const RUN: &str = "Run";
 /// Heading of what is said and where.
 const OUTPUT: &str = "Output";
 
+/// The setting that says where chains begin, and its word for labels.
+const START: &str = "start";
+const LABELS: &str = "labels";
+
 /// How a refusal of a value begins, where it says what is allowed.
 pub const MUST_BE: &str = "it must be ";
 
@@ -155,6 +159,30 @@ pub fn families(command: Command, each: impl Fn(&'static dyn Family, Command) ->
 /// What a family is fitted to, with the settings it has by default; nothing where it is rows alone.
 pub fn target_of(family: &dyn Family) -> Option<TargetKind> {
     family.configure(&Map::new()).ok().and_then(|model| model.target())
+}
+
+/// Whether chains of a family may begin with labels of the rows.
+pub fn takes_start_labels(family: &dyn Family) -> bool {
+    family.settings().iter().any(|s| s.name == START && matches!(s.kind, Kind::Word(words) if words.contains(&LABELS)))
+}
+
+/// Takes it that chains begin with labels where a column of them was named; another start beside one is refused.
+pub fn begin_with_labels(family: &dyn Family, settings: &mut Map<String, Value>, named: bool) -> anyhow::Result<()> {
+    if !named || !takes_start_labels(family) {
+        return Ok(());
+    }
+    match settings.get(START) {
+        None => {
+            settings.insert(START.into(), LABELS.into());
+            Ok(())
+        }
+        Some(word) if word == LABELS => Ok(()),
+        Some(word) => Err(crate::exit::Usage(format!(
+            "--start-labels names labels that chains begin with, but --start is {}: leave one of them out",
+            shown(word)
+        ))
+        .into()),
+    }
 }
 
 /// How columns of simulated data are told to `fit`, for examples in help: with a space before them, or nothing.

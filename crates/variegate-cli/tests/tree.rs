@@ -132,3 +132,27 @@ fn other_models_have_no_tree() {
     desk.bad("predict l d.csv --tree best", 2, &["--tree"]);
     desk.bad("score l", 2, &["variegate score RUN DATA"]);
 }
+
+/// Chains begin with a column of labels, of the file or of another one; a run that is interrupted reads them again.
+#[test]
+fn chains_begin_with_labels() {
+    let desk = Desk::new();
+    desk.write("animals.csv", &animals());
+    let short = "--depth 2 --chains 1 --warmup 5 --draws 4 --thin 1 --node-sweeps 10 --seed 3";
+    let told = desk.fitted(&format!("fit tree animals.csv --ignore name --start-labels class {short} --out a"));
+    assert!(told.err.contains("2 columns, 3 classes (cat, dog, fox) (1 not known)"), "{}", told.err);
+    let names: String = (0..18).map(|i| ["cat\n", "dog/a\n", "dog/b\n"][i % 3]).collect();
+    desk.write("begin.csv", &format!("path\n{names}"));
+    desk.fitted(&format!("fit tree animals.csv --ignore name,class --start labels --start-labels begin.csv:path {short} --out b"));
+    let settings = desk.text("b/settings.toml");
+    assert!(settings.contains("start = \"labels\""), "{settings}");
+    desk.good("extend a --draws 6 --quiet");
+    desk.good("predict a animals.csv -o placed.csv");
+    assert_eq!(desk.text("placed.csv").lines().count(), 19);
+    desk.bad(&format!("fit tree animals.csv --ignore name,class --start labels {short} --out c"), 1, &["--start-labels COLUMN"]);
+    let both = format!("fit tree animals.csv --ignore name --start ward --start-labels class {short} --out c");
+    desk.bad(&both, 2, &["--start is ward", "leave one of them out"]);
+    desk.write("deep.csv", &format!("path\n{}", "a/b/c\n".repeat(18)));
+    let deep = format!("fit tree animals.csv --ignore name,class --start-labels deep.csv {short} --out c");
+    desk.bad(&deep, 1, &["`a/b/c`", "2 levels"]);
+}

@@ -30,6 +30,10 @@ Settings and their defaults: variegate fit MODEL --help";
 /// Options that make sense only with something to predict.
 const NEED_TARGET: [&str; 3] = ["target", "cv", "grid"];
 
+/// What a column of labels is where chains begin with it.
+const START_LABELS: &str = "Column with the label of each row that chains begin with, empty where it is not known; a path down the tree is \
+                            written a/b; FILE:COLUMN takes it from another file with the same rows";
+
 pub fn command() -> Command {
     let command = Command::new("fit").about("Fit a model to a data file").after_help(EXAMPLES);
     options::families(command, |family, command| {
@@ -45,6 +49,7 @@ pub fn with_arguments(family: &dyn Family, command: Command, more: impl IntoIter
     let (target, settings) = (options::target_of(family), family.settings());
     // a setting of the family's own goes before what data have of that name
     let own = |id: &str| settings.iter().any(|s| s.name == id);
+    let begins = options::takes_start_labels(family);
     command
         .args(files::arguments().into_iter().filter(|arg| !own(arg.get_id().as_str())))
         .args(options::settings(&settings))
@@ -52,6 +57,7 @@ pub fn with_arguments(family: &dyn Family, command: Command, more: impl IntoIter
         .args(options::pace())
         .args(more)
         .mut_args(|arg| match (target, arg.get_id().as_str()) {
+            (None, "target") if begins => arg.long("start-labels").help(START_LABELS),
             // a model of rows alone refuses these with words of its own
             (None, id) if NEED_TARGET.contains(&id) && !own(id) => arg.hide(true),
             (Some(TargetKind::Labels), "target") => arg.visible_alias("labels"),
@@ -78,13 +84,14 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if chosen.as_deref() == Some(Path::new(STANDARD)) {
         return Err(Usage("a run is a folder and cannot go to standard output: name a folder with --out".into()).into());
     }
-    let settings = options::given(matches, &family.settings());
+    let (reader, mut settings) = (files::read_options(matches)?, options::given(matches, &family.settings()));
+    options::begin_with_labels(family, &mut settings, reader.target.is_some())?;
     let request = FitRequest {
         family,
         choice: validation::choice(matches, family, &settings)?,
         settings,
         data: matches.get_one::<PathBuf>("data").cloned().unwrap_or_default(),
-        reader: files::read_options(matches)?,
+        reader,
         out: chosen.unwrap_or_else(|| training::next_free(family.name())),
         force: options::flag(matches, "force"),
         seed: options::seed_of(matches),
@@ -131,11 +138,12 @@ impl FitRequest {
             Some(choice) => validation::first_model(choice, self.family, &self.settings)?,
         };
         if model.target().is_none() {
-            self.refuse_target()?;
+            self.refuse_target(model.start_labels())?;
         }
         RunDir::check_vacant(&self.out, self.force)?;
         let target_kind = model.target().unwrap_or(TargetKind::Classes);
-        let reader = ReadOptions { target_kind, missing: model.missing(), ..self.reader.clone() };
+        let open_target = model.start_labels();
+        let reader = ReadOptions { target_kind, open_target, missing: model.missing(), ..self.reader.clone() };
         let file = DataFile::of(&self.data)?;
         let (data, reader) = files::read_training(&file, &reader).map_err(|error| advise(self.family, error))?;
         if !self.quiet {
@@ -173,10 +181,12 @@ impl FitRequest {
         finish(run, end, warnings)
     }
 
-    /// Refuses what a model of rows alone has no use for.
-    fn refuse_target(&self) -> Result<()> {
+    /// Refuses what a model of rows alone has no use for; it may begin with labels.
+    fn refuse_target(&self, labelled: bool) -> Result<()> {
         let name = self.family.name();
-        refuse_target(self.family, &self.reader)?;
+        if !labelled {
+            refuse_target(self.family, &self.reader)?;
+        }
         if self.choice.is_some() {
             return Err(Usage(format!(
                 "`{name}` has no target, so cross-validation cannot choose its settings: leave --cv out, fit with each of them and \

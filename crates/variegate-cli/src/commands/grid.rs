@@ -84,7 +84,8 @@ fn examples(family: &dyn Family) -> String {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (family, matches) = options::family_of(matches)?;
     let [json, quiet, force] = ["json", "quiet", "force"].map(|name| options::flag(matches, name));
-    let given = options::given(matches, &family.settings());
+    let mut given = options::given(matches, &family.settings());
+    options::begin_with_labels(family, &mut given, files::column(matches, "target")?.is_some())?;
     let axes = validation::axes(matches, "vary", family, &given)?;
     let chosen = matches.get_one::<PathBuf>("out").cloned();
     if chosen.as_deref() == Some(Path::new(STANDARD)) {
@@ -173,15 +174,15 @@ fn read(
                 continue;
             }
         };
-        if model.target().is_none() {
+        if model.target().is_none() && !model.start_labels() {
             fit::refuse_target(family, &reader)?;
         }
-        let wanted = (model.target().unwrap_or(TargetKind::Classes), model.missing());
+        let wanted = (model.target().unwrap_or(TargetKind::Classes), model.missing(), model.start_labels());
         if let Some(at) = all.iter().position(|read| read.wanted == wanted) {
             combination.data = at;
             continue;
         }
-        let options = ReadOptions { target_kind: wanted.0, missing: wanted.1, ..reader.clone() };
+        let options = ReadOptions { target_kind: wanted.0, missing: wanted.1, open_target: wanted.2, ..reader.clone() };
         let (data, found) = files::read_training(file, &options).map_err(|error| fit::advise(family, error))?;
         if !quiet && all.is_empty() {
             eprintln!("read {}: {}", file.name(), files::describe(&data));

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::path::{Path, PathBuf};
 use variegate::data::Dataset;
+use variegate::model;
 use variegate::run::Ending;
 use variegate_io::read::ReadOptions;
 use variegate_io::run_dir::{DataReference, Machine, RunDir};
@@ -63,8 +64,11 @@ pub fn read_again(run: &RunDir, matches: &ArgMatches) -> Result<Dataset<'static>
     let Some(path) = moved.or(reference.path.as_ref()).cloned() else {
         bail!("the data of this run were not in a file: save the same data to one and give it with --data FILE");
     };
-    let reader: ReadOptions = serde_json::from_value(reference.reader.clone())
+    let mut reader: ReadOptions = serde_json::from_value(reference.reader.clone())
         .context("the run does not say how its data are to be read: fit again with the same settings and --seed")?;
+    // of labels that chains begin with some may not be known
+    let record = run.record();
+    reader.open_target = model::family(&record.family).and_then(|f| f.configure(&record.model)).is_ok_and(|m| m.start_labels());
     if moved.is_none() && !path.exists() {
         bail!("`{}`, which this run was fitted to, is not there any more: give its new place with --data FILE", path.display());
     }

@@ -9,7 +9,7 @@
 //! Dying before 3 leaves the old run and some files that nobody names; dying after it leaves the new run and some such files.
 
 use std::io::{self, Write};
-use variegate::run::{Kept, Piece, Storage};
+use variegate::run::{Draws, Kept, Piece, Storage};
 
 use super::manifest::{ChainEntry, FileEntry, MANIFEST, Manifest};
 use super::segment::{SegmentReader, SegmentWriter, Values};
@@ -42,6 +42,10 @@ impl Storage for RunDir {
         let Some(entry) = self.manifest.chain(chain).cloned() else { return Ok(None) };
         let checkpoint = self.checkpoint(chain)?.unwrap_or_default();
         Ok(Some(Kept { sweeps: entry.sweeps, checkpoint, draws: entry.draws, finished: entry.finished, last: entry.last }))
+    }
+
+    fn draws(&mut self) -> variegate::Result<Vec<Draws>> {
+        Ok(RunDir::draws(self)?)
     }
 
     fn commit(&mut self, pieces: Vec<Piece>) -> variegate::Result<()> {

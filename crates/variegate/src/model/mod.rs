@@ -123,6 +123,11 @@ pub trait Model: Send + Sync {
     fn target(&self) -> Option<TargetKind> {
         self.questions().needs.target
     }
+    /// Whether its chains begin with labels of the rows: a fit then reads one name a row in the place of a target, and an empty name for a row
+    /// whose label is not known.
+    fn start_labels(&self) -> bool {
+        false
+    }
     /// Whether features may be missing (NaN).
     fn missing(&self) -> bool {
         self.questions().needs.missing

@@ -71,6 +71,8 @@ pub trait Chain: Send {
     fn works_on(&self) -> Option<String>;
     /// Keeps the present state as a draw.
     fn keep(&self, out: &mut Draws);
+    /// One step of the last act of the run; true with the last one.
+    fn close(&mut self) -> Result<bool>;
     /// The state, sealed: all of it, or the global state alone, which is enough for results but cannot be gone on with.
     fn save(&mut self, whole: bool) -> Result<Vec<u8>>;
 }
@@ -89,6 +91,17 @@ pub trait AnyProgram: Send + Sync {
         first: u32,
         finished: &mut dyn Iterator<Item = Result<Cow<'_, [u8]>>>,
     ) -> Result<Vec<Vec<u8>>>;
+    /// [`Program::closing`], with sealed states of chain 0.
+    fn closing(
+        &self,
+        shape: Shape,
+        seed: u64,
+        lengths: &[u64],
+        first: &mut dyn FnMut() -> Result<Vec<u8>>,
+        draws: &mut dyn FnMut() -> Result<Vec<Draws>>,
+    ) -> Result<Option<Vec<u8>>>;
+    /// Chain 0 for the last act of a run, in this state.
+    fn open_closing<'a>(&'a self, engine: Engine<'a>, shape: Shape, seed: u64, saved: &[u8]) -> Result<Box<dyn Chain + 'a>>;
     /// What a worker of this program keeps of chains before there are any.
     fn no_chains(&self) -> Box<dyn Any + Send + Sync>;
     /// What a worker of this program answers.
@@ -121,6 +134,33 @@ impl<P: Program> AnyProgram for P {
             Saved { seed, chain, sweeps: 0, shape, global, locals: Vec::new() }.seal::<P>()
         };
         (first..).zip(born).map(seal).collect()
+    }
+
+    fn closing(
+        &self,
+        shape: Shape,
+        seed: u64,
+        lengths: &[u64],
+        first: &mut dyn FnMut() -> Result<Vec<u8>>,
+        draws: &mut dyn FnMut() -> Result<Vec<Draws>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut saved = None;
+        let mut global = || {
+            let found = saved.insert(Saved::unseal::<P>(&first()?, shape, seed, 0)?);
+            Ok(found.global::<P>()?)
+        };
+        let Some(global) = Program::closing(self, lengths, &mut global, draws)? else { return Ok(None) };
+        let saved = match saved {
+            Some(saved) => saved,
+            None => Saved::unseal::<P>(&first()?, shape, seed, 0)?,
+        };
+        let global = postcard::to_stdvec(&global).map_err(StateError::from)?;
+        Ok(Some(Saved { global, ..saved }.seal::<P>()?))
+    }
+
+    fn open_closing<'a>(&'a self, engine: Engine<'a>, shape: Shape, seed: u64, saved: &[u8]) -> Result<Box<dyn Chain + 'a>> {
+        let saved = Saved::unseal::<P>(saved, shape, seed, 0)?;
+        Ok(Box::new(Closing { chain: Typed::at(self, engine, shape, seed, 0, saved.global::<P>()?)?, saved }))
     }
 
     fn no_chains(&self) -> Box<dyn Any + Send + Sync> {
@@ -201,10 +241,50 @@ impl<P: Program> Chain for Typed<'_, P> {
         out.finish();
     }
 
+    /// Not its task: see [`Closing`].
+    fn close(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
     fn save(&mut self, whole: bool) -> Result<Vec<u8>> {
         let global = postcard::to_stdvec(&self.global).map_err(StateError::from)?;
         let locals = if whole { self.rows.save()? } else { Vec::new() };
         let (seed, chain, sweeps, shape) = (self.seed, self.chain, self.sweeps, self.rows.shape());
         Saved { seed, chain, sweeps, shape, global, locals }.seal::<P>()
+    }
+}
+
+/// Chain 0 in the last act of a run. All but its global state stays as it was saved.
+struct Closing<'a, P: Program> {
+    chain: Typed<'a, P>,
+    saved: Saved,
+}
+
+impl<P: Program> Chain for Closing<'_, P> {
+    fn sweeps(&self) -> u64 {
+        self.saved.sweeps
+    }
+
+    fn advance(&mut self, warm_up: bool) -> Result<Report> {
+        self.chain.advance(warm_up)
+    }
+
+    fn works_on(&self) -> Option<String> {
+        self.chain.works_on()
+    }
+
+    fn keep(&self, out: &mut Draws) {
+        self.chain.keep(out);
+    }
+
+    fn close(&mut self) -> Result<bool> {
+        let Typed { program, rows, global, seed, .. } = &mut self.chain;
+        rows.begin(self.saved.sweeps)?;
+        program.close(global, &mut **rows, Stream::new(*seed, 0, Purpose::Close))
+    }
+
+    fn save(&mut self, _: bool) -> Result<Vec<u8>> {
+        self.saved.global = postcard::to_stdvec(&self.chain.global).map_err(StateError::from)?;
+        self.saved.seal::<P>()
     }
 }

@@ -6,13 +6,14 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::memory::{memory_allowed, resident, shown};
 use super::slot::{Ground, Slot};
-use super::{AnyProgram, Engine, Report, Shape, Storage, blocks};
+use super::{AnyProgram, Draws, Engine, Report, Shape, Storage, blocks};
 use crate::data::Dataset;
 use crate::{Error, Result};
 
@@ -193,7 +194,8 @@ pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
 ///
 /// The plan's chains are the first generation. When every chain has finished, the program is asked for further ones
 /// ([`Program::offspring`](super::Program::offspring)); their first states go into the same commit as the last states of those before
-/// them. So a run is complete, in memory and on disk, when every chain that is kept has finished, and at no other moment.
+/// them. So a run is complete, in memory and on disk, when every chain that is kept has finished, and at no other moment. Where the program
+/// has a last act ([`Program::closing`](super::Program::closing)), chain 0 is not finished before it is over.
 pub fn drive(
     program: &dyn AnyProgram,
     data: &Dataset<'_>,
@@ -238,8 +240,21 @@ pub fn drive_on(
         if slots.iter().all(Slot::finished) && slots.iter().any(|s| s.fresh) {
             due = true;
             let sealed: Vec<_> = slots.iter().map(Slot::sealed).collect();
-            match pool.install(|| offspring(&sealed, &ground, storage)) {
-                Ok(born) => slots.extend(born),
+            let new: Vec<_> = slots.iter().map(Slot::new_draws).collect();
+            let next = pool.install(|| match offspring(&sealed, &ground, storage) {
+                Ok(born) if born.is_empty() => Ok((born, closing(sealed[0], &new, &ground, storage)?)),
+                born => Ok((born?, None)),
+            });
+            match next {
+                Ok((born, last_act)) => {
+                    slots.extend(born);
+                    if let Some(sealed) = last_act {
+                        slots[0].close(sealed);
+                        // a run that is stopped in every round comes on all the same
+                        round(&pool, &mut slots, &ground, observer);
+                        failed = slots.iter_mut().find_map(|s| s.error.take());
+                    }
+                }
                 Err(error) => {
                     failed = Some(error);
                     // were all of them committed, the run would be complete; the last one falls back to its last commit instead
@@ -321,4 +336,23 @@ fn offspring<'a>(given: &[Option<&[u8]>], ground: &Ground<'a>, storage: &mut dyn
     });
     let born = program.offspring(shape, plan.seed, first, &mut finished)?;
     Ok((first..).zip(born).map(|(number, sealed)| Slot::born(number, sealed)).collect())
+}
+
+/// The state in which chain 0 begins the last act of the run, if there is one that is not over. `last` is its state where that is not kept yet,
+/// and `new` are the draws of all chains since their last commits.
+fn closing(last: Option<&[u8]>, new: &[&Draws], ground: &Ground<'_>, storage: &mut dyn Storage) -> Result<Option<Vec<u8>>> {
+    let Ground { program, shape, plan, .. } = *ground;
+    let lengths: Vec<u64> = new.iter().map(|new| new.first + new.count).collect();
+    let storage = RefCell::new(storage);
+    let mut first = || match last {
+        Some(sealed) => Ok(sealed.to_vec()),
+        None => Ok(storage.borrow_mut().kept(0)?.map(|k| k.checkpoint).unwrap_or_default()),
+    };
+    let mut draws = || {
+        let mut all = storage.borrow_mut().draws()?;
+        all.resize_with(new.len(), Draws::default);
+        all.iter_mut().zip(new).for_each(|(all, new)| all.append(new));
+        Ok(all)
+    };
+    program.closing(shape, plan.seed, &lengths, &mut first, &mut draws)
 }

@@ -35,6 +35,8 @@ pub(super) struct Slot<'a> {
     trace: Vec<(u64, Report)>,
     last: Option<Report>,
     works_on: Option<String>,
+    /// Whether it is in the last act of the run: all sweeps are done.
+    closing: bool,
     /// There is something to commit.
     pub fresh: bool,
     pub error: Option<Error>,
@@ -51,12 +53,33 @@ impl<'a> Slot<'a> {
             false => Stage::Waiting(begun.then_some(kept.checkpoint)),
         };
         let draws = Draws::starting_at(kept.draws);
-        Self { number, stage, sweeps: kept.sweeps, draws, trace: Vec::new(), last: kept.last, works_on: None, fresh: false, error: None }
+        Self {
+            number,
+            stage,
+            sweeps: kept.sweeps,
+            draws,
+            trace: Vec::new(),
+            last: kept.last,
+            works_on: None,
+            closing: false,
+            fresh: false,
+            error: None,
+        }
     }
 
     /// A chain of a further generation, at its sealed first state.
     pub(super) fn born(number: u32, sealed: Vec<u8>) -> Self {
         Self { stage: Stage::Waiting(Some(sealed)), fresh: true, ..Self::new(number, None) }
+    }
+
+    /// Begins the last act of the run from this sealed state.
+    pub(super) fn close(&mut self, sealed: Vec<u8>) {
+        (self.stage, self.closing, self.fresh) = (Stage::Waiting(Some(sealed)), true, true);
+    }
+
+    /// Draws since the last commit.
+    pub(super) fn new_draws(&self) -> &Draws {
+        &self.draws
     }
 
     pub(super) fn finished(&self) -> bool {
@@ -82,7 +105,10 @@ impl<'a> Slot<'a> {
     fn advance(&mut self, ground: &Ground<'a>, slice: Duration) -> Result<()> {
         let Ground { program, engine, shape, plan, whole } = *ground;
         if let Stage::Waiting(saved) = &self.stage {
-            let chain = program.open(engine, shape, plan.seed, self.number, saved.as_deref())?;
+            let chain = match (saved, self.closing) {
+                (Some(saved), true) => program.open_closing(engine, shape, plan.seed, saved)?,
+                _ => program.open(engine, shape, plan.seed, self.number, saved.as_deref())?,
+            };
             self.works_on = chain.works_on();
             self.stage = Stage::Running(chain);
         }
@@ -90,6 +116,16 @@ impl<'a> Slot<'a> {
         let schedule = &plan.schedule;
         let begin = Instant::now();
         self.fresh = true;
+        while self.closing {
+            if chain.close()? {
+                self.stage = Stage::Finished(Some(chain.save(whole)?));
+                self.closing = false;
+                return Ok(());
+            }
+            if begin.elapsed() > slice {
+                return Ok(());
+            }
+        }
         loop {
             let mut finished = false;
             if chain.sweeps() < schedule.sweeps() {

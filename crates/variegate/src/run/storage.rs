@@ -41,6 +41,8 @@ pub trait Storage: Send {
     fn chains(&self) -> u32;
     /// What is kept of a chain.
     fn kept(&mut self, chain: u32) -> Result<Option<Kept>>;
+    /// All draws that are kept, one entry a chain.
+    fn draws(&mut self) -> Result<Vec<Draws>>;
     /// Keeps what the chains did, in one step.
     fn commit(&mut self, pieces: Vec<Piece>) -> Result<()>;
     /// Whether chains are to go on from here some day. If not, what blocks of rows keep need not leave them.
@@ -63,6 +65,10 @@ impl Storage for Results {
 
     fn kept(&mut self, chain: u32) -> Result<Option<Kept>> {
         self.0.kept(chain)
+    }
+
+    fn draws(&mut self) -> Result<Vec<Draws>> {
+        self.0.draws()
     }
 
     fn commit(&mut self, pieces: Vec<Piece>) -> Result<()> {
@@ -94,6 +100,12 @@ impl Storage for Memory {
             finished: c.finished,
             last: c.trace.last().map(|t| t.1.clone()),
         }))
+    }
+
+    fn draws(&mut self) -> Result<Vec<Draws>> {
+        let mut all = vec![Draws::default(); Storage::chains(self) as usize];
+        self.chains.iter().for_each(|c| all[c.chain as usize].clone_from(&c.draws));
+        Ok(all)
     }
 
     fn commit(&mut self, pieces: Vec<Piece>) -> Result<()> {

@@ -35,6 +35,8 @@ pub enum Purpose {
     Offspring = 10,
     /// Scores of a finished fit that must sample.
     Score = 11,
+    /// Inside `Program::close`.
+    Close = 12,
 }
 
 /// The name of a random stream.

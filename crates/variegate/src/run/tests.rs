@@ -8,6 +8,7 @@ use super::*;
 use crate::data::{Dataset, Matrix};
 use crate::{Error, Result, merge_fields};
 
+mod closing;
 mod generations;
 mod workers;
 

@@ -290,7 +290,8 @@ pub fn cases() -> Vec<Case> {
     add("labels/gibbs and", "labels", SparseCounts.labels(false), drawn(json!({ "coupling": "and", "concentration": 1.5 })), BLOCKS);
     add("labels/gibbs cut", "labels", Real.labels(false), drawn(json!({ "coupling": "cut", "features": "gaussian-full" })), None);
     add("labels/gibbs svm", "labels", Counts.labels(true), drawn(json!({ "coupling": "cut", "classifier": "svm" })), BLOCKS);
-    let tree = |settings: Value| with(settings, json!({ "n_chains": 2, "n_warmup": 8, "n_draws": 3, "thin": 2 }));
+    let short = |settings: Value| with(settings, json!({ "n_chains": 2, "n_warmup": 8, "n_draws": 3, "thin": 2 }));
+    let tree = |settings: Value| short(with(settings, json!({ "node_sweeps": 0 })));
     add("tree/sequential", "tree", plain(Real), tree(json!({})), None);
     add("tree/sequential holes", "tree", plain(Holes), tree(json!({ "depth": 2, "separation": 0.3, "margin": 0.5 })), BLOCKS);
     add("tree/sequential counts", "tree", plain(Counts), tree(json!({ "likelihood": "poisson", "learn_concentrations": true })), BLOCKS);
@@ -301,6 +302,11 @@ pub fn cases() -> Vec<Case> {
     add("tree/sequential tempered", "tree", plain(Real), tree(tempered), BLOCKS);
     add("tree/slice", "tree", plain(Symmetric), tree(json!({ "sampler": "slice", "depth": 2 })), BLOCKS);
     add("tree/anchored", "tree", plain(Many), tree(json!({ "sampler": "anchored", "separation": 0.2 })), BLOCKS);
+    let weighed = json!({ "node_sweeps": 20, "temperatures": 2, "depth": 2, "separation": 0.2, "learn_concentrations": true });
+    add("tree/node weights", "tree", plain(Real), short(weighed), BLOCKS);
+    let begun = Classes::encode((0..60).map(|i| ["a/x", "a/y", "b", ""][i % 4]));
+    let begun = plain(Real).with_target(Target::Classes(begun));
+    add("tree/start labels", "tree", begun, tree(json!({ "start": "labels", "depth": 2 })), BLOCKS);
     for family in variegate::model::FAMILIES.iter().map(|f| f.name()) {
         assert!(all.iter().any(|case| case.family == family), "there is no case of `{family}`");
     }

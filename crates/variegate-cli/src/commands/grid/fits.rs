@@ -73,8 +73,8 @@ fn folder(values: &Map<String, Value>) -> String {
 
 /// Data as some of the models want them.
 pub struct Read {
-    /// What rows are told with, and whether values may be missing.
-    pub wanted: (TargetKind, bool),
+    /// What rows are told with, and whether values, and labels that chains begin with, may be missing.
+    pub wanted: (TargetKind, bool, bool),
     /// The data.
     pub data: Dataset<'static>,
     /// How they were read.

@@ -42,6 +42,8 @@ impl Subject {
                 margin,
                 pca: None,
                 temperatures: 1,
+                labels: vec![],
+                node_sweeps: 0,
             },
         }
     }
@@ -149,7 +151,7 @@ const SEPARATION: f64 = 0.1;
 pub(super) fn check(settings: &Settings, effort: &Effort, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Vec<CheckReport>> {
     let (rows, columns) = TINY;
     let mut generator = simulate::generator(settings, rows, columns)?;
-    let program = settings.program(rows, vec![]);
+    let program = settings.program(rows, vec![], vec![]);
     if let (Some(margin), Some(separation)) = (settings.charge(rows), &program.margin) {
         let margin = Margin { separation: margin.separation.min(SEPARATION), ..margin };
         let mut rng = Stream::new(seed, 0, Purpose::Check).rng();

@@ -100,6 +100,11 @@ impl Draw {
         draw
     }
 
+    /// Atom of each row, and the number of atoms.
+    pub(crate) fn atoms_of_rows(&self) -> (&[u32], usize) {
+        (&self.atom, self.atoms)
+    }
+
     /// Number of nodes.
     pub(crate) fn nodes(&self) -> usize {
         self.parent.len()

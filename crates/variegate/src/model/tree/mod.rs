@@ -10,7 +10,9 @@ pub(crate) mod components;
 mod draw;
 pub(crate) mod draws;
 pub(crate) mod export;
+mod fixed;
 mod generate;
+mod labels;
 pub(crate) mod margin;
 mod numbers;
 pub(crate) mod point;
@@ -38,13 +40,13 @@ use std::sync::Arc;
 use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::answer::Posterior;
 use crate::check::{CheckReport, Effort, Progress};
-use crate::data::{Needs, Questions, Survey};
+use crate::data::{Needs, Questions, Survey, TargetHeader};
 use crate::run::{AnyProgram, Piece, Schedule, state as saved};
 use crate::{Error, Result};
 use components::Family as ComponentFamily;
 
 const NAME: &str = "tree";
-const SCHEMA: saved::Kind = saved::Kind::new("tree schema", &["0.1"]);
+const SCHEMA: saved::Kind = saved::Kind::new("tree schema", &["0.1", "0.1"]);
 
 /// The family `tree`.
 pub struct Tree;
@@ -92,10 +94,13 @@ struct Schema {
     columns: Vec<String>,
     width: usize,
     rows: usize,
+    /// Names of the labels that chains begin with; empty where they begin otherwise.
+    labels: Vec<String>,
 }
 
 impl Schema {
-    fn of(survey: &Survey) -> Result<Self> {
+    /// The schema of data; `labelled` where chains begin with labels.
+    fn of(survey: &Survey, labelled: bool) -> Result<Self> {
         let header = survey.header();
         if header.weighted {
             return Err(Error::Unfit("tree does not weigh rows: leave the weights out, or repeat rows".into()));
@@ -104,7 +109,27 @@ impl Schema {
             return Err(Error::Unfit("tree does not tell sources apart: leave them out".into()));
         }
         let rows = u32::try_from(survey.rows()).map_err(|_| Error::Unfit("tree takes at most 4294967295 rows".into()))?;
-        Ok(Self { columns: header.columns.clone(), width: header.width, rows: rows as usize })
+        let labels = match &header.target {
+            _ if !labelled => Vec::new(),
+            TargetHeader::Classes(names) => names.clone(),
+            _ => {
+                return Err(Error::Unfit(
+                    "`start` is labels, but the rows have none: say which column holds them (--start-labels COLUMN; in Python \
+                     fit(X, start_labels=...)), or choose another `start`"
+                        .into(),
+                ));
+            }
+        };
+        Ok(Self { columns: header.columns.clone(), width: header.width, rows: rows as usize, labels })
+    }
+
+    /// From its sealed form.
+    fn unseal(sealed: &[u8]) -> Result<Self> {
+        Ok(saved::unseal_older(SCHEMA, sealed, |older| match older.version {
+            // the first had no labels
+            1 => older.decode_followed_by(&Vec::<String>::new()),
+            _ => Err(older.refused()),
+        })?)
     }
 
     /// Names of columns, for messages.
@@ -120,9 +145,14 @@ pub struct TreeModel {
 }
 
 impl TreeModel {
+    fn begins_with_labels(&self) -> bool {
+        self.settings.start == StartKind::Labels
+    }
+
     fn bind(&self, schema: Schema) -> Result<Fit> {
         let settings = &self.settings;
-        let program: Arc<dyn AnyProgram> = Arc::new(settings.program(schema.rows, schema.names()));
+        let labels = labels::paths(&schema.labels, settings.depth as usize)?;
+        let program: Arc<dyn AnyProgram> = Arc::new(settings.program(schema.rows, schema.names(), labels));
         let schedule = Schedule::Sample { warm_up: settings.n_warmup, draws: settings.n_draws, thin: settings.thin };
         let sealed = saved::seal(SCHEMA, &schema)?;
         let own = settings.clone();
@@ -145,6 +175,10 @@ impl Model for TreeModel {
         in_use(&self.settings, &self.settings.meaningless())
     }
 
+    fn start_labels(&self) -> bool {
+        self.begins_with_labels()
+    }
+
     fn questions(&self) -> Questions {
         // covariances and proportions of totals need whole rows
         let whole = matches!(self.settings.family(), ComponentFamily::GaussianFull | ComponentFamily::Multinomial);
@@ -152,11 +186,11 @@ impl Model for TreeModel {
     }
 
     fn prepare(&self, survey: &Survey) -> Result<Fit> {
-        self.bind(Schema::of(survey)?)
+        self.bind(Schema::of(survey, self.begins_with_labels())?)
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {
-        self.bind(saved::unseal(SCHEMA, schema)?)
+        self.bind(Schema::unseal(schema)?)
     }
 
     fn simulate(&self, rows: usize, request: &Map<String, Value>, seed: u64) -> Result<Simulation> {

@@ -11,6 +11,7 @@ use super::NAME;
 use super::components::{Family as Components, Kernel};
 use super::draws::Draw;
 use super::export::SummaryTree;
+use super::fixed::FixedTree;
 use super::point::{CoOccurrence, Landing, Loss, PointTree, Support, search};
 use super::predict::{Batch, Separated};
 use super::principal::Principal;
@@ -26,7 +27,7 @@ use crate::infer::assignment::assign;
 use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
-const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1", "0.1", "0.1"]);
+const SAVED: state::Kind = state::Kind::new("tree posterior", &["0.1", "0.1", "0.1", "0.1"]);
 /// Pairs of rows that are counted in all draws and at all levels, at most; of many rows fewer draws are looked at, evenly spaced.
 const MOST_PAIRS: usize = 20_000_000_000;
 /// Draws that are counted at least.
@@ -100,7 +101,7 @@ struct Second {
 
 impl From<Second> for TreePosterior {
     fn from(Second { bound, draws, lengths, best, same }: Second) -> Self {
-        Self { bound, draws, lengths, best, same, swaps: vec![], derived: Derived::default() }
+        Self { bound, draws, lengths, best, same, swaps: vec![], fixed: None, derived: Derived::default() }
     }
 }
 
@@ -117,6 +118,8 @@ pub struct TreePosterior {
     pub(super) same: Vec<Vec<Option<usize>>>,
     /// Swaps of each temperature with the next, in all chains; none without tempering.
     pub(super) swaps: Vec<Swaps>,
+    /// The tree of least loss with weights of its own, where it was given any.
+    pub(super) fixed: Option<FixedTree>,
     #[serde(skip)]
     derived: Derived,
 }
@@ -128,6 +131,8 @@ struct Derived {
     point: OnceLock<Option<Found>>,
     binder: OnceLock<Option<Found>>,
     best: OnceLock<ClusterTree>,
+    /// Draws on the fixed tree.
+    on_fixed: OnceLock<Vec<Draw>>,
 }
 
 /// How often rows were together.
@@ -151,14 +156,16 @@ impl TreePosterior {
     /// From the chains of a fit with these settings; they know the components and the features that they were bound to.
     pub(super) fn read(columns: &[String], width: usize, settings: &Settings, chains: &[Piece]) -> Result<Self> {
         let kept = KeptDraws::of(chains)?;
-        let chain = saved_global::<TreeSampler>(&kept.chains()[0].checkpoint)?;
+        let mut chain = saved_global::<TreeSampler>(&kept.chains()[0].checkpoint)?;
         let calibrated = settings.target == TargetKind::Calibrated;
         let rows = chain.state.leaf.len();
+        let lengths: Vec<u64> = chains.iter().map(|c| c.draws.count).collect();
+        let fixed = chain.fixed.take().filter(|fixed| fixed.is_done() && fixed.is_of(&lengths));
         let separated = settings.charge(rows).zip(chain.features).map(|(margin, features)| Separated { margin, calibrated, features });
         let mut said = chain.said;
         said.extend(settings.shallow(rows));
         let bound = Bound { columns: columns.to_vec(), width, kernel: chain.kernel, separated, said, principal: chain.principal };
-        let mut all = Self::of(bound, chains)?;
+        let mut all = Self { fixed, ..Self::of(bound, chains)? };
         if settings.temperatures > 1 {
             for chain in kept.chains() {
                 let found = saved_global::<TreeSampler>(&chain.checkpoint)?.swaps;
@@ -172,7 +179,7 @@ impl TreePosterior {
     }
 
     /// From the chains of a fit.
-    fn of(bound: Bound, chains: &[Piece]) -> Result<Self> {
+    pub(super) fn of(bound: Bound, chains: &[Piece]) -> Result<Self> {
         let kept = KeptDraws::of(chains)?;
         let scores = bound.separated.as_ref().map_or(0, |s| s.features.width());
         let parameters = bound.kernel.parameters();
@@ -190,15 +197,17 @@ impl TreePosterior {
     pub(super) fn new(bound: Bound, draws: Vec<Draw>, lengths: Vec<usize>) -> Self {
         let better = |best: usize, i: usize| if draws[i].figures.charged > draws[best].figures.charged { i } else { best };
         let best = (0..draws.len()).fold(0, better);
-        let reference = &draws[best];
+        let reference = draws[best].atoms_of_rows();
         let same = draws.par_iter().map(|draw| same_atoms(draw, reference)).collect();
-        Self { bound, draws, lengths, best, same, swaps: vec![], derived: Derived::default() }
+        Self { bound, draws, lengths, best, same, swaps: vec![], fixed: None, derived: Derived::default() }
     }
 
     pub(super) fn load(saved: &[u8]) -> Result<Self> {
         Ok(state::unseal_older(SAVED, saved, |older| match older.version {
             1 => Ok(Second::from(older.decode::<First>()?).into()),
             2 => Ok(older.decode::<Second>()?.into()),
+            // the third had no fixed tree, which comes last
+            3 => older.decode_followed_by(&None::<FixedTree>),
             _ => Err(older.refused()),
         })?)
     }
@@ -226,6 +235,16 @@ impl TreePosterior {
     fn column_names(&self) -> Vec<String> {
         let name = |j: usize| self.bound.columns.get(j).cloned().unwrap_or_else(|| format!("x{j}"));
         (0..self.bound.width).map(name).collect()
+    }
+
+    /// The tree of least loss, as the node of each row at each level, and its loss; nothing where there are too many rows.
+    pub(super) fn least(&self, loss: Loss) -> Option<(Vec<u32>, f64)> {
+        self.point(loss).map(|found| (found.tree.labels(), found.tree.loss.unwrap_or(f64::NAN)))
+    }
+
+    /// Atom of each row in the best draw, and how many atoms that has.
+    pub(super) fn best_atoms(&self) -> (&[u32], usize) {
+        self.draws[self.best].atoms_of_rows()
     }
 
     fn labels(&self, draw: usize) -> Vec<usize> {
@@ -297,8 +316,17 @@ impl TreePosterior {
         let together = &self.together()?.counts;
         let (rows, levels) = (self.n_rows(), self.depth());
         let most = (MOST_STARTS / (rows * rows * levels)).max(20);
-        let starts: Vec<Vec<usize>> = evenly(self.draws.len(), most).into_iter().map(|d| self.labels(d)).collect();
-        let tree: PointTree = search(together, loss, starts.iter().map(Vec::as_slice));
+        let tree = match &self.fixed {
+            // it was found when the fit ended
+            Some(fixed) if loss == Loss::Vi => {
+                let labels = fixed.labels.iter().map(|&z| z as usize).collect();
+                PointTree { kind: loss, levels, labels, loss: fixed.loss }
+            }
+            _ => {
+                let starts: Vec<Vec<usize>> = evenly(self.draws.len(), most).into_iter().map(|d| self.labels(d)).collect();
+                search(together, loss, starts.iter().map(Vec::as_slice))
+            }
+        };
         let landing = Landing::new(together, &tree);
         let shown = self.shown(&tree.labels, Some(together));
         Some(Found { tree: ClusterTree { shown, components: self.component_names(), loss: Some(tree.loss) }, landing })
@@ -382,8 +410,25 @@ impl TreePosterior {
         self.draws.iter().enumerate().collect()
     }
 
-    /// Rows on the tree of least loss, by all draws.
+    /// Draws on the tree of least loss, where it was given weights of its own.
+    fn on_fixed(&self) -> Option<&[Draw]> {
+        self.fixed.as_ref().map(|fixed| self.derived.on_fixed.get_or_init(|| fixed.draws()).as_slice())
+    }
+
+    /// Rows on the tree of least loss: places by all draws, probabilities by the weights of its nodes, where it was given any.
     fn place_on_point(&self, found: &Found, rows: &[f64], unknown: usize) -> Result<PlacedRows> {
+        let mut placed = self.place_by_draws(found, rows, unknown)?;
+        let Some(draws) = self.on_fixed().filter(|_| found.landing.kind() == Loss::Vi) else { return Ok(placed) };
+        (placed.through, placed.new) = (vec![], vec![]);
+        for (through, new) in self.batch(&draws.iter().enumerate().collect::<Vec<_>>(), true).nodes(rows)? {
+            placed.new.extend((1..=placed.levels).map(|level| above(&draws[0], level, &new)));
+            placed.through.extend(through);
+        }
+        Ok(placed)
+    }
+
+    /// Rows on the tree of least loss, by all draws.
+    fn place_by_draws(&self, found: &Found, rows: &[f64], unknown: usize) -> Result<PlacedRows> {
         let (levels, nodes) = (self.depth(), found.tree.shown.nodes.len());
         let mut placed = PlacedRows { levels, nodes, place: vec![], path: vec![], through: vec![], new: vec![], unknown };
         for (shared, new) in self.batch(&self.all_draws(), true).places(rows)? {
@@ -412,21 +457,25 @@ impl TreePosterior {
             }
             placed.place.push(place);
             placed.path.extend(path);
-            let above = |level: usize| (0..nodes).filter(|&z| (draw.level[z] as usize) < level).map(|z| new[z]).sum::<f64>();
-            placed.new.extend((1..=levels).map(above));
+            placed.new.extend((1..=levels).map(|level| above(draw, level, &new)));
             placed.through.extend(through);
         }
         Ok(placed)
     }
 }
 
-/// Which atom of the reference each atom of a draw is: pairs, one to one, that have most rows in common.
-fn same_atoms(draw: &Draw, reference: &Draw) -> Vec<Option<usize>> {
-    let mut common = vec![0.0; draw.atoms * reference.atoms];
-    draw.atom.iter().zip(&reference.atom).for_each(|(&a, &b)| common[a as usize * reference.atoms + b as usize] += 1.0);
-    let pairs = assign(&common, draw.atoms, reference.atoms);
+/// Sum over the nodes above a level.
+fn above(draw: &Draw, level: usize, values: &[f64]) -> f64 {
+    values.iter().zip(&draw.level).filter(|(_, l)| (**l as usize) < level).map(|(v, _)| v).sum()
+}
+
+/// Which atom of the reference (atoms of rows, and their number) each atom of a draw is: pairs, one to one, that have most rows in common.
+pub(super) fn same_atoms(draw: &Draw, (reference, atoms): (&[u32], usize)) -> Vec<Option<usize>> {
+    let mut common = vec![0.0; draw.atoms * atoms];
+    draw.atom.iter().zip(reference).for_each(|(&a, &b)| common[a as usize * atoms + b as usize] += 1.0);
+    let pairs = assign(&common, draw.atoms, atoms);
     // atoms without a row in common are not the same
-    pairs.into_iter().enumerate().map(|(a, b)| b.filter(|b| common[a * reference.atoms + b] > 0.0)).collect()
+    pairs.into_iter().enumerate().map(|(a, b)| b.filter(|b| common[a * atoms + b] > 0.0)).collect()
 }
 
 impl ClusterRows for TreePosterior {

@@ -7,8 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::arena::ROOT;
 use super::components::{Columns, Family, Kernel, Prior};
 use super::draws::{Draw, Figures};
+use super::fixed::FixedTree;
+use super::labels::Label;
 use super::margin::{Calibration, EtaUpdate, Features, Margin};
 use super::principal::Principal;
 use super::sampler::{Charges, Move, Rules, Sampler};
@@ -46,6 +49,10 @@ pub(crate) struct TreeSampler {
     pub(crate) pca: Option<usize>,
     /// Rungs of parallel tempering; 1 is none.
     pub(crate) temperatures: usize,
+    /// The labels that chains begin with, by class of the rows; none where they begin otherwise.
+    pub(crate) labels: Vec<Label>,
+    /// Sweeps with the tree of least loss held fixed, once all draws are taken.
+    pub(crate) node_sweeps: u64,
 }
 
 /// Components, before or after they saw the columns of the data.
@@ -188,6 +195,8 @@ pub(crate) struct Chain {
     pub(crate) hot: Vec<Rung>,
     /// Swaps of each rung with the next.
     pub(crate) swaps: Vec<Swaps>,
+    /// The tree of least loss with its weights, of chain 0 once all draws are taken.
+    pub(crate) fixed: Option<FixedTree>,
     /// Rows, or their coordinates, gathered as they are needed.
     #[serde(skip)]
     pub(crate) x: Vec<f64>,
@@ -234,9 +243,22 @@ impl Chain {
             principal: None,
             hot: vec![],
             swaps: vec![],
+            fixed: None,
             x: vec![],
             charging: Charging::default(),
         }
+    }
+
+    /// Gathers the rows where they are not here yet.
+    fn gather(&mut self, rows: &mut dyn Rows<TreeSampler>) -> Result<()> {
+        if self.x.is_empty() {
+            let x = rows.all(&Ask::Cells)?.cells.0;
+            self.x = match &self.principal {
+                Some(principal) => principal.of_rows(&x),
+                None => x,
+            };
+        }
+        Ok(())
     }
 
     /// Numbers of a row: its coordinates, or its columns.
@@ -253,6 +275,8 @@ pub(crate) enum Ask<'a> {
     /// To choose path and atom.
     #[serde(borrow)]
     Move(Box<Move<'a>>),
+    /// Which label they begin with.
+    Labels,
 }
 
 /// What they answer, in their order.
@@ -260,16 +284,39 @@ pub(crate) enum Ask<'a> {
 pub(crate) struct Answer {
     cells: List<f64>,
     moved: List<[u32; 2]>,
+    labels: List<u32>,
 }
 
 impl Merge for Answer {
     fn merge(&mut self, right: Self) {
         self.cells.merge(right.cells);
         self.moved.merge(right.moved);
+        self.labels.merge(right.labels);
     }
 }
 
 impl TreeSampler {
+    /// One sweep of the fixed tree of a chain, whose own state is left as it is.
+    fn sweep_fixed(&self, chain: &mut Chain, fixed: &mut FixedTree, cols: usize, stream: Stream) -> Result<()> {
+        let mut rng = stream.sweep(fixed.done() + 1).rng();
+        let rung =
+            fixed.begin(|| State::new(chain.state.arena.depth(), chain.state.leaf.len(), self.finite, chain.state.concentrations.clone()));
+        let (shared, at) = (chain.kernel.shared(), chain.hot.len() + 1);
+        chain.hot.push(Rung { shared: rung.shared.or(shared), ..rung });
+        chain.exchange(at);
+        let swept = self.at_work(chain, cols, STEPS, 1.0, |sampler| {
+            if sampler.state.arena.rows(ROOT) == 0 {
+                fixed.place(sampler, &mut rng)?;
+            }
+            sampler.rules.paper = None;
+            sampler.sweep_on_fixed_tree(&mut rng)
+        });
+        chain.exchange(at);
+        swept?;
+        fixed.take_in(chain.hot.pop());
+        Ok(())
+    }
+
     /// Does something with the chain at work, its likelihood and its margin to the power of `tau`, and puts down what came of it. Gives back
     /// `sum_n ln f(x_n | theta) + ln Reg`, to the power of 1.
     fn at_work(
@@ -311,12 +358,18 @@ impl TreeSampler {
         Ok(rows + ln_reg)
     }
 
-    /// Places all rows of the chain at work.
-    fn begin(&self, chain: &mut Chain, cols: usize, tau: f64, rng: &mut Philox) -> Result<f64> {
+    /// Places all rows of the chain at work, those with a label (codes by row) where it says.
+    fn begin(&self, chain: &mut Chain, cols: usize, codes: &[u32], tau: f64, rng: &mut Philox) -> Result<f64> {
         self.at_work(chain, cols, 0, tau, |sampler| {
             sampler.refresh();
             sampler.charge_all();
-            sampler.start(rng)?;
+            if self.labels.is_empty() {
+                sampler.start(rng)?;
+            } else {
+                let given: Vec<Option<&[usize]>> = codes.iter().map(|&code| self.labels[code as usize].as_deref()).collect();
+                sampler.start_at(&given, rng)?;
+                sampler.charge_all();
+            }
             sampler.draw_theta(rng)
         })
     }
@@ -347,7 +400,7 @@ impl TreeSampler {
 
 impl Program for TreeSampler {
     const NAME: &'static str = "tree";
-    const RELEASES: &'static [&'static str] = &["0.1", "0.1", "0.1"];
+    const RELEASES: &'static [&'static str] = &["0.1", "0.1", "0.1", "0.1"];
     type Global = Chain;
     type Local = ();
     type Ask<'a> = Ask<'a>;
@@ -358,16 +411,17 @@ impl Program for TreeSampler {
         let (depth, shape) = (self.concentrations.alpha.len(), rows.shape());
         let empty = || State::new(depth, shape.rows, self.finite, self.concentrations.clone());
         let mut x = rows.all(&Ask::Cells)?.cells.0;
+        let codes = if self.labels.is_empty() { Vec::new() } else { rows.all(&Ask::Labels)?.labels.0 };
         let (kernel, principal, said) = self.components.bind(&mut x, self.pca)?;
         let shared = kernel.shared();
         let mut chain = Chain { said, principal, x, ..Chain::new(empty(), kernel) };
         let mut rng = stream.rng();
         let cols = chain.cols(shape.cols);
-        self.begin(&mut chain, cols, 1.0, &mut rng)?;
+        self.begin(&mut chain, cols, &codes, 1.0, &mut rng)?;
         for (rung, tau) in powers(self.temperatures).into_iter().enumerate().skip(1) {
             chain.hot.push(Rung { state: empty(), shared, figures: Figures::default() });
             chain.exchange(rung);
-            self.begin(&mut chain, cols, tau, &mut rng)?;
+            self.begin(&mut chain, cols, &codes, tau, &mut rng)?;
             chain.exchange(rung);
         }
         if chain.charging.idle {
@@ -380,6 +434,8 @@ impl Program for TreeSampler {
         let found = match version {
             1 => Second { first: postcard::from_bytes(global).ok()?, principal: None },
             2 => postcard::from_bytes(global).ok()?,
+            // the third had no fixed tree, which comes last
+            3 => return postcard::from_bytes(&[global, &postcard::to_stdvec(&None::<FixedTree>).ok()?].concat()).ok(),
             _ => return None,
         };
         Some(found.into())
@@ -388,13 +444,9 @@ impl Program for TreeSampler {
     fn local(&self, _: &Block<'_>, _: Stream) {}
 
     fn sweep(&self, chain: &mut Chain, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
-        if chain.x.is_empty() {
-            let x = rows.all(&Ask::Cells)?.cells.0;
-            chain.x = match &chain.principal {
-                Some(principal) => principal.of_rows(&x),
-                None => x,
-            };
-        }
+        chain.gather(rows)?;
+        // further draws have another tree
+        chain.fixed = None;
         let mut rng = tick.stream.rng();
         let mut energies = Vec::with_capacity(chain.rungs());
         for (rung, tau) in powers(chain.rungs()).into_iter().enumerate() {
@@ -414,9 +466,36 @@ impl Program for TreeSampler {
         Ok(Report { objective: chain.figures.charged, components, converged: false, extras })
     }
 
+    fn closing(
+        &self,
+        lengths: &[u64],
+        first: &mut dyn FnMut() -> Result<Chain>,
+        draws: &mut dyn FnMut() -> Result<Vec<Draws>>,
+    ) -> Result<Option<Chain>> {
+        if self.node_sweeps == 0 || lengths.iter().all(|&n| n == 0) {
+            return Ok(None);
+        }
+        let mut chain = first()?;
+        match &chain.fixed {
+            Some(fixed) if fixed.is_of(lengths) => return Ok((!fixed.is_done()).then_some(chain)),
+            _ => chain.fixed = FixedTree::of(self, &chain, lengths, draws)?,
+        }
+        Ok(chain.fixed.is_some().then_some(chain))
+    }
+
+    fn close(&self, chain: &mut Chain, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<bool> {
+        chain.gather(rows)?;
+        let cols = chain.cols(rows.shape().cols);
+        let Some(mut fixed) = chain.fixed.take() else { return Ok(true) };
+        self.sweep_fixed(chain, &mut fixed, cols, stream).map_err(|error| in_sweep(error, fixed.done() + 1))?;
+        Ok(chain.fixed.insert(fixed).is_done())
+    }
+
     fn visit(&self, ask: &Ask<'_>, block: &Block<'_>, _: &mut (), _: &mut (), _: Stream) -> Result<Answer> {
-        if let Ask::Move(movement) = ask {
-            return Ok(Answer { moved: List(movement.rows(block)), ..Answer::default() });
+        match ask {
+            Ask::Cells => {}
+            Ask::Move(movement) => return Ok(Answer { moved: List(movement.rows(block)), ..Answer::default() }),
+            Ask::Labels => return Ok(Answer { labels: List(block.y.classes().to_vec()), ..Answer::default() }),
         }
         let cols = block.x.cols();
         let mut cells = vec![0.0; block.rows() * cols];
@@ -459,7 +538,7 @@ mod tests {
         let x: Vec<f64> = (0..12).map(|n| f64::from(n % 3) * 2.0 + 0.1 * f64::from(n)).collect();
         let given = json!({ "depth": 2, "alpha": 1.0, "separation": 0.3, "margin": 2.0, "likelihood": "gaussian-tied", "temperatures": 3 });
         let settings = crate::model::resolve::<super::super::Settings>("tree", given.as_object().unwrap()).unwrap();
-        let program = settings.program(12, vec!["a".into()]);
+        let program = settings.program(12, vec!["a".into()], vec![]);
         let data = Dataset::new(Matrix::dense(12, 1, x));
         let (cut, shape) = (blocks(&data, 5), Shape { rows: 12, cols: 1, blocks: 3, block_rows: 5 });
         let mut rows = Threads::new(&program, &cut, shape, 3, 0, None);
@@ -508,6 +587,11 @@ mod tests {
             assert_eq!((&chain.state, &chain.kernel, chain.figures, chain.principal), (&state, &kernel, figures, principal));
             assert_eq!((chain.said, chain.hot, chain.swaps), (vec!["x".to_string()], vec![], vec![]));
         }
-        assert!(TreeSampler::convert(2, &[]).is_none() && TreeSampler::convert(3, &[]).is_none());
+        assert!(TreeSampler::convert(2, &[]).is_none() && TreeSampler::convert(4, &[]).is_none());
+        // the third is what is now without the fixed tree, which is a byte that says there is none
+        let chain = Chain { swaps: vec![Swaps { tried: 3, accepted: 1 }], ..Chain::new(state.clone(), kernel.clone()) };
+        let three = postcard::to_stdvec(&chain).unwrap();
+        let again = TreeSampler::convert(3, &three[..three.len() - 1]).unwrap();
+        assert_eq!((again.state, again.swaps, again.fixed.is_none()), (chain.state, chain.swaps, true));
     }
 }

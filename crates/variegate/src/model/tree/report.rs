@@ -246,6 +246,11 @@ impl TreePosterior {
         if let Some((_, name, values)) = self.shared() {
             all.push(NamedArray::draws(name, values));
         }
+        if let Some(fixed) = &self.fixed {
+            let components = self.component_names().into_iter().chain(["new".into()]);
+            let dims = vec![Dim::counted("node", tree.nodes().count()), Dim::named("component", components)];
+            all.push(NamedArray::new("node_weights", dims, fixed.weights()));
+        }
         if !self.swaps.is_empty() {
             let rates = self.swaps.iter().map(|s| s.rate()).collect();
             all.push(NamedArray::new("swap_acceptance", vec![Dim::named("pair", pairs(self.swaps.len()))], rates));

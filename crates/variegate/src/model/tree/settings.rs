@@ -2,6 +2,7 @@
 
 use super::TreeModel;
 use super::components::{Family, Matrix, Prior};
+use super::labels::Label;
 use super::margin::{EtaUpdate, Margin, Penalty};
 use super::numbers::{Numbers, Pull};
 use super::program::{Choose, Components, FeatureSource, Separation, TreeSampler};
@@ -121,6 +122,8 @@ words! {
         Single = "single",
         /// Ward's tree of clusters.
         Ward = "ward",
+        /// Labels that are given with the rows.
+        Labels = "labels",
     }
 }
 
@@ -217,8 +220,11 @@ settings! {
         /// Number of temperatures of parallel tempering, at which the likelihood has powers from 1 down to 0.2; 1 is none. A sweep takes as many
         /// times as long: for chains that disagree.
         temperatures: u64 = 1, in whole(1, 32);
-        /// Where chains begin; ward is Ward's tree of clusters by k-means.
+        /// Where chains begin; ward is Ward's tree of clusters by k-means, labels are clusters that are given with the rows.
         start: StartKind = StartKind::Sequential, in word(StartKind::WORDS);
+        /// Sweeps of one chain with the tree of least loss held fixed, once all draws are taken: they give its nodes their weights and new rows
+        /// their probabilities; 0 leaves them out.
+        node_sweeps: u64 = 500, in whole(0, 1_000_000);
         sampling { n_chains: 4, n_warmup: 2000, n_draws: 1000, thin: 2 }
     }
 }
@@ -372,6 +378,8 @@ impl Settings {
                 StartKind::Prior => Start::Prior,
                 StartKind::Single => Start::Single,
                 StartKind::Ward => Start::Ward,
+                // of rows without a label
+                StartKind::Labels => Start::Sequential,
             },
             paper,
         }
@@ -416,8 +424,9 @@ impl Settings {
         })
     }
 
-    /// The sampler of so many rows with columns of these names.
-    pub(super) fn program(&self, rows: usize, names: Vec<String>) -> TreeSampler {
+    /// The sampler of so many rows with columns of these names, which begin on the paths of these labels where
+    /// they have any.
+    pub(super) fn program(&self, rows: usize, names: Vec<String>, labels: Vec<Label>) -> TreeSampler {
         let choose = match self.sampler {
             SamplerKind::Sequential | SamplerKind::Paper => Choose::InTurn,
             SamplerKind::Slice => Choose::Slices,
@@ -446,6 +455,8 @@ impl Settings {
             margin: separation,
             pca: self.pca.map(|count| count as usize),
             temperatures: self.temperatures as usize,
+            labels,
+            node_sweeps: self.node_sweeps,
         }
     }
 }

@@ -153,6 +153,8 @@ fn settings_that_cannot_be_are_refused() {
     assert!(said(json!({ "sampler": "paper", "learn_concentrations": true })).contains("`sampler` is paper"));
     assert!(said(json!({ "sampler": "paper", "temperatures": 3 })).contains("`sampler` is paper"));
     assert!(said(json!({ "temperatures": 0 })).contains("from 1 to 32"));
+    assert!(said(json!({ "node_sweeps": -1 })).contains("node_sweeps"));
+    assert!(said(json!({ "start": "lables" })).contains("labels"));
     assert!(said(json!({ "temperatures": 33 })).contains("from 1 to 32"));
     assert!(said(json!({ "concentration_shape": 2.0 })).contains("`learn_concentrations`"));
     assert!(said(json!({ "variance": 2.0 })).contains("gaussian-known"));
@@ -191,7 +193,7 @@ fn priors_reach_the_components() {
         let settings = resolve::<Settings>(NAME, &all).unwrap();
         settings.clone().validate().unwrap();
         let names = vec!["a".to_string(), "b".to_string()];
-        let Components::Unbound { family, prior, names } = settings.program(4, names).components else { unreachable!() };
+        let Components::Unbound { family, prior, names } = settings.program(4, names, vec![]).components else { unreachable!() };
         components::Kernel::bind(family, &prior, &components::Columns::of(family, &x, &names).unwrap()).unwrap().0
     };
     for (likelihood, name, same, other) in [
@@ -313,4 +315,114 @@ fn rows_that_do_not_fit_are_named() {
     let one = Dataset::new(Matrix::dense(1, 1, vec![3.0]));
     let posterior = fitted(quick(Settings::default().likelihood(ComponentKind::GaussianKnown)), &one, 1).unwrap();
     assert_eq!(labels(posterior.as_ref()), [1.0, 2.0, 3.0], "numbers of nodes, the root being 0");
+}
+
+/// Chains begin with labels: at sweep 0 rows are where these say, in every state of a tempered chain, and what cannot be is refused in words.
+#[test]
+fn labels_that_chains_begin_with() {
+    use super::program::TreeSampler;
+    use crate::data::{Classes, Target, blocks};
+    use crate::run::{Purpose, Shape, Stream, Threads};
+    let x: Vec<f64> = (0..24).flat_map(|n| [f64::from(n % 3) * 20.0 + f64::from(n % 5) * 0.1, f64::from(n % 4)]).collect();
+    let label = |n: usize| if n == 7 { "" } else { ["a/x", "a/y", "b"][n % 3] };
+    let rows = |label: &dyn Fn(usize) -> &'static str| {
+        Dataset::new(Matrix::dense(24, 2, x.clone())).with_target(Target::Classes(Classes::encode((0..24).map(label))))
+    };
+    let data = rows(&label);
+    let settings = quick(Settings::default().depth(2).temperatures(2).start(StartKind::Labels));
+    let Target::Classes(classes) = &data.target else { unreachable!() };
+    let program = settings.program(24, vec!["u".into(), "v".into()], super::labels::paths(&classes.names, 2).unwrap());
+    let (cut, shape) = (blocks(&data, 5), Shape { rows: 24, cols: 2, blocks: 5, block_rows: 5 });
+    let mut visited = Threads::<TreeSampler>::new(&program, &cut, shape, 3, 0, None);
+    visited.begin(0);
+    let chain = crate::run::Program::start(&program, &mut visited, Stream::new(3, 0, Purpose::Start)).unwrap();
+    for state in [&chain.state, &chain.hot[0].state] {
+        state.assert_consistent();
+        let at = |n: usize, level: usize| state.arena.ancestor(state.leaf[n], level);
+        for (n, m) in (0..24).flat_map(|n| (0..24).map(move |m| (n, m))).filter(|(n, m)| *n != 7 && *m != 7) {
+            assert_eq!(at(n, 1) == at(m, 1), label(n).as_bytes()[0] == label(m).as_bytes()[0], "{n} {m}");
+            assert_eq!(at(n, 2) == at(m, 2), label(n) == label(m), "{n} {m}");
+        }
+        assert_eq!(at(7, 2), at(4, 2), "a row without a label is with its like");
+    }
+    // a fit from there, and from its own schema
+    let model = settings.clone().validate().unwrap();
+    let prepared = RunSettings::default().seed(4).prepare(&model, &data).unwrap();
+    assert!(model.reopen(prepared.fit.schema()).is_ok());
+    let one = fitted(settings.clone(), &data, 1).unwrap();
+    assert_eq!(one.arrays(), fitted(settings.clone(), &data, 3).unwrap().arrays());
+    // a schema of before has no labels
+    let old = (vec!["u".to_string()], 2usize, 24usize);
+    let schema = Schema::unseal(&saved::seal(saved::Kind::new("tree schema", &["0.1"]), &old).unwrap()).unwrap();
+    assert_eq!((schema.columns, schema.width, schema.rows, schema.labels), (old.0, 2, 24, vec![]));
+
+    let said = |data: &Dataset<'_>| fitted(settings.clone(), data, 1).err().unwrap().to_string();
+    assert!(said(&Dataset::new(Matrix::dense(24, 2, x.clone()))).contains("`start` is labels, but the rows have none"));
+    let deep = said(&rows(&|n| if n == 3 { "a/x/1" } else { "a" }));
+    assert!(deep.contains("`a/x/1`") && deep.contains("2 levels"), "{deep}");
+}
+
+fn placed(posterior: &dyn Posterior, data: &Dataset<'_>) -> crate::answer::PlacedRows {
+    posterior.clusters().unwrap().place(data, crate::answer::WhichTree::Point).unwrap()
+}
+
+/// After the draws the nodes of the tree have weights of their own: on any engine, however often the run is stopped, and after it was extended. New rows
+/// have probabilities that add up to 1. Draws are what they are without.
+#[test]
+fn nodes_have_weights() {
+    use crate::run::{ChainProgress, Ending, Engine, Loopback, Memory, Next, Results, drive, drive_on, shape_of};
+    let x: Vec<f64> = (0..24).flat_map(|n| [f64::from(n % 2) * 20.0 + f64::from(n % 5) * 0.1, f64::from(n % 3)]).collect();
+    let data = Dataset::new(Matrix::dense(24, 2, x));
+    let new = Dataset::new(Matrix::dense(3, 2, vec![0.2, 0.1, 20.2, 0.1, 500.0, 0.1]));
+    for (sampler, separation) in [(SamplerKind::Sequential, 0.2), (SamplerKind::Slice, 0.0), (SamplerKind::Paper, 0.0)] {
+        let settings = quick(Settings::default().depth(2).alpha(1.0.into()).sampler(sampler).separation(separation.into()));
+        let settings = settings.node_sweeps(60);
+        let (with, without) = (fitted(settings.clone(), &data, 1).unwrap(), fitted(settings.clone().node_sweeps(0), &data, 1).unwrap());
+        let array = |p: &dyn Posterior, name: &str| p.arrays().into_iter().find(|a| a.name == name);
+        for name in ["labels", "log_joint_draws", "n_components_draws", "co_occurrence", "components"] {
+            assert_eq!(array(with.as_ref(), name), array(without.as_ref(), name), "{sampler:?}: {name}");
+        }
+        assert!(array(without.as_ref(), "node_weights").is_none());
+        let weights = array(with.as_ref(), "node_weights").unwrap();
+        let tree = with.clusters().unwrap().tree(crate::answer::WhichTree::Point).unwrap();
+        let width = weights.values.len() / tree.nodes().count();
+        assert!(weights.values.chunks(width).all(|node| (node.iter().sum::<f64>() - 1.0).abs() < 1e-12), "{sampler:?}: {weights:?}");
+
+        let (found, before) = (placed(with.as_ref(), &new), placed(without.as_ref(), &new));
+        assert_eq!((&found.place, &found.path), (&before.place, &before.path), "places are those of least loss");
+        assert_ne!(found.through, before.through);
+        for (i, level) in (0..3).flat_map(|i| (1..=2).map(move |l| (i, l))) {
+            let nodes: f64 = tree.nodes().filter(|n| n.level == level).map(|n| found.through[i * found.nodes + n.id]).sum();
+            assert!((nodes + found.new[i * 2 + level - 1] - 1.0).abs() < 1e-12, "{sampler:?}: row {i}, level {level}");
+        }
+        // rows within a group are surely in its node, one far away is in none
+        assert!(found.probability(0, 1) > 0.9 && found.probability(1, 1) > 0.9, "{found:?}");
+        let again = Tree.load(&with.save().unwrap()).unwrap();
+        assert_eq!(placed(again.as_ref(), &new), found);
+        assert_eq!(array(again.as_ref(), "node_weights").unwrap(), weights);
+
+        // elsewhere, stopped in every round, and with chains and draws added
+        let model = settings.clone().validate().unwrap();
+        let run = RunSettings::default().seed(4).block_rows(7);
+        let prepared = run.prepare(&model, &data).unwrap();
+        let shape = shape_of(&data, Some(7)).unwrap();
+        let workers = Loopback::new(prepared.fit.shared_program(), &data, shape, &[2]).unwrap().killing(5);
+        let mut results = Results::default();
+        let program = prepared.fit.program();
+        drive_on(Engine::Workers(&workers), shape, program, &prepared.plan, run.pace(), &mut results, &mut Unobserved).unwrap();
+        assert_eq!(placed(prepared.fit.posterior(&results.0.chains).unwrap().as_ref(), &new), found);
+        let short = settings.clone().n_chains(1).n_draws(9).validate().unwrap();
+        let begun = run.prepare(&short, &data).unwrap();
+        let mut kept = Memory::default();
+        drive(begun.fit.program(), &data, &begun.plan, run.pace(), &mut kept, &mut Unobserved).unwrap();
+        assert!(begun.fit.posterior(&kept.chains).unwrap().arrays().iter().any(|a| a.name == "node_weights"));
+        kept.chains[0].finished = false;
+        let stop = &mut |_: &[ChainProgress]| Next::Stop;
+        while drive(program, &data, &prepared.plan, run.pace(), &mut kept, stop).unwrap() == Ending::Stopped {}
+        assert_eq!(placed(prepared.fit.posterior(&kept.chains).unwrap().as_ref(), &new), found, "{sampler:?}");
+        // what is not over is not used
+        let mut half = kept.clone();
+        half.chains.truncate(1);
+        assert!(prepared.fit.posterior(&half.chains).unwrap().arrays().iter().all(|a| a.name != "node_weights"));
+    }
 }

@@ -169,6 +169,10 @@ impl Storage for Commits {
         self.memory.kept(chain)
     }
 
+    fn draws(&mut self) -> Result<Vec<Draws>> {
+        self.memory.draws()
+    }
+
     fn commit(&mut self, pieces: Vec<Piece>) -> Result<()> {
         self.memory.commit(pieces.clone())?;
         self.all.push((pieces, self.memory.clone()));

@@ -33,6 +33,11 @@ impl Landing {
         Self { kind: tree.kind, levels, nodes, inside }
     }
 
+    /// What the tree was found by.
+    pub(crate) fn kind(&self) -> Loss {
+        self.kind
+    }
+
     /// Mean over the rows of each node of the probabilities that the row shares its node with them; 1 for the root.
     pub(crate) fn through(&self, shared: &[f64]) -> Vec<f64> {
         let mean = |(level, _, rows): &(usize, usize, Vec<usize>)| match level {

@@ -274,6 +274,11 @@ fn a_margin_has_its_say_in_places_alone() {
 fn earlier_posteriors_are_read() {
     let posterior = fitted(&X, 20);
     let (draws, lengths, best, same) = (posterior.draws.clone(), posterior.lengths.clone(), posterior.best, posterior.same.clone());
+    // the third is what is now without the fixed tree, which is a byte that says there is none
+    let bytes = postcard::to_stdvec(&posterior).unwrap();
+    let (draws_kept, kind) = (&bytes[..bytes.len() - 1], state::Kind::new("tree posterior", &["0.1", "0.1", "0.1"]));
+    let kept = state::seal(kind, &Bytes(draws_kept)).unwrap();
+    assert_eq!(TreePosterior::load(&kept).unwrap().save().unwrap(), posterior.save().unwrap());
     let second = Second { bound: posterior.bound.clone(), draws, lengths, best, same };
     let kept = state::seal(state::Kind::new("tree posterior", &["0.1", "0.1"]), &second).unwrap();
     assert_eq!(TreePosterior::load(&kept).unwrap().save().unwrap(), posterior.save().unwrap());
@@ -283,4 +288,16 @@ fn earlier_posteriors_are_read() {
     let kept = state::seal(state::Kind::new("tree posterior", &["0.1"]), &first).unwrap();
     let again = TreePosterior::load(&kept).unwrap();
     assert_eq!(again.save().unwrap(), posterior.save().unwrap());
+}
+
+/// Bytes as they are.
+struct Bytes<'a>(&'a [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        use serde::ser::SerializeTuple;
+        let mut all = to.serialize_tuple(self.0.len())?;
+        self.0.iter().try_for_each(|byte| all.serialize_element(byte))?;
+        all.end()
+    }
 }

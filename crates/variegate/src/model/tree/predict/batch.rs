@@ -163,11 +163,11 @@ impl Batch<'_> {
         Ok(self.averages(rows, cells + depth, of)?.into_iter().map(split).collect())
     }
 
-    /// For each row, on the tree of the one draw there is: probabilities that it passes through each node, then that it opens a new branch
+    /// For each row, on the tree that all draws have: probabilities that it passes through each node, then that it opens a new branch
     /// below each node (0 for leaves).
     pub(crate) fn nodes(&self, rows: &[f64]) -> Result<Vec<(Vec<f64>, Vec<f64>)>> {
         let Some((_, draw)) = self.draws.first() else { return Ok(Vec::new()) };
-        debug_assert_eq!(self.draws.len(), 1, "numbers of nodes mean nothing between draws");
+        debug_assert!(self.draws.iter().all(|d| d.1.parent == draw.parent), "numbers of nodes mean nothing between trees");
         let of = |_, frame: &Frame<'_>, row: &[f64], margin: Option<&NewMargin<'_>>| {
             let (total, shares) = shared(&frame.ln_weights(row, margin));
             let new = (0..shares.len()).map(|z| if (frame.draw.level[z] as usize) < frame.depth { shares[z] } else { 0.0 });

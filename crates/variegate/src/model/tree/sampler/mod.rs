@@ -255,6 +255,15 @@ impl<'a> Sampler<'a> {
         self.sweep_rest(rng)
     }
 
+    /// One sweep in which paths stay as they are: of `p(atoms, weights, parameters, scores, concentrations | paths, rows)`.
+    pub(super) fn sweep_on_fixed_tree(&mut self, rng: &mut Philox) -> Result<()> {
+        self.refresh();
+        self.charge_all();
+        self.order(rng).into_iter().try_for_each(|n| self.atom_step(n as usize, rng))?;
+        self.rules.regraft = false;
+        self.sweep_rest(rng)
+    }
+
     /// (b) to (d): all but the rows.
     pub(super) fn sweep_rest(&mut self, rng: &mut Philox) -> Result<()> {
         self.sweep_tables(rng);

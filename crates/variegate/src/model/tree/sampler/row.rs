@@ -85,8 +85,21 @@ impl Sampler<'_> {
         Lifted { leaf, top }
     }
 
+    /// The same with its path as it is: the row chooses its atom alone.
+    pub(super) fn atom_step(&mut self, n: usize, rng: &mut Philox) -> Result<()> {
+        let Lifted { leaf, top } = self.take_out(n);
+        let base = top.map_or(leaf, |top| self.state.arena.parent(top));
+        self.densities_at(n, base);
+        self.put_in(n, base, leaf, rng)
+    }
+
     /// 2: densities of the row by column, relative to the largest that has weight.
     pub(super) fn densities(&mut self, n: usize) {
+        self.densities_at(n, ROOT);
+    }
+
+    /// The same, relative to the largest that has weight at a node: where the row may take nothing that has none there.
+    fn densities_at(&mut self, n: usize, node: u32) {
         let row = self.row(n);
         let (columns, width) = (self.state.size.len() + 1, self.state.weights.width());
         self.work.density.resize(width, 0.0);
@@ -107,9 +120,9 @@ impl Sampler<'_> {
             }
         }
         // what has no weight at the root has none anywhere, and must not set the scale
-        let root = self.state.weights.row(ROOT);
-        let top = density.iter().zip(root).filter(|(_, w)| **w > 0.0).fold(f64::NEG_INFINITY, |m, (&d, _)| m.max(d));
-        for (d, &w) in density.iter_mut().zip(root) {
+        let weights = self.state.weights.row(node);
+        let top = density.iter().zip(weights).filter(|(_, w)| **w > 0.0).fold(f64::NEG_INFINITY, |m, (&d, _)| m.max(d));
+        for (d, &w) in density.iter_mut().zip(weights) {
             *d = if w > 0.0 { (*d - top).exp() } else { 0.0 };
         }
     }

@@ -4,8 +4,10 @@
 //! * `prior`: the same without a look at their cells.
 //! * `single`: one path and one atom for all.
 //! * `ward`: atoms are clusters by k-means (from a k-means++ start), and Ward's tree of their means is cut into levels.
+//! * labels that are given: their rows begin on the paths that these say, with one atom for each leaf; then the others are placed as in
+//!   `sequential`, given those.
 //!
-//! The last two have labels first; weights then come from numbers of rows as from tables, which is near enough for a beginning: the first
+//! The last three have labels first; weights then come from numbers of rows as from tables, which is near enough for a beginning: the first
 //! sweep draws them anew.
 
 use serde::{Deserialize, Serialize};
@@ -52,11 +54,40 @@ impl Sampler<'_> {
         }
     }
 
-    /// All rows at once: labels of levels row by row, and atoms, whose numbers are used without gaps.
-    fn place(&mut self, labels: &[usize], atoms: &[usize], rng: &mut Philox) -> Result<()> {
+    /// Places rows with labels where these say, then the others one after the other. `given` has the path of each row's label; none where it is not
+    /// known.
+    pub(in super::super) fn start_at(&mut self, given: &[Option<&[usize]>], rng: &mut Philox) -> Result<()> {
         let depth = self.state.arena.depth();
-        (self.state.arena, self.state.leaf) = Arena::from_labels(depth, labels);
-        self.state.atom = atoms.iter().map(|&k| k as u32).collect();
+        let known: Vec<usize> = (0..self.rows()).filter(|&n| given[n].is_some()).collect();
+        let labels: Vec<usize> = given.iter().flatten().copied().flatten().copied().collect();
+        // a leaf has an atom of its own, as far as there are as many
+        let (_, leaves) = Arena::from_labels(depth, &labels);
+        let mut number = std::collections::HashMap::new();
+        let most = if self.state.finite { self.state.size.len() } else { usize::MAX };
+        let mut atom = |leaf: u32| {
+            let next = number.len();
+            *number.entry(leaf).or_insert(next) % most
+        };
+        let atoms: Vec<usize> = leaves.iter().map(|&leaf| atom(leaf)).collect();
+        self.place_some(&known, &labels, &atoms, rng)?;
+        let unknown = |n: &u32| given[*n as usize].is_none();
+        self.order(rng).into_iter().filter(unknown).try_for_each(|n| self.insert(n as usize, rng))
+    }
+
+    /// All rows at once: labels of levels row by row, and atoms, whose numbers are used without gaps.
+    pub(in super::super) fn place(&mut self, labels: &[usize], atoms: &[usize], rng: &mut Philox) -> Result<()> {
+        let all: Vec<usize> = (0..self.rows()).collect();
+        self.place_some(&all, labels, atoms, rng)
+    }
+
+    /// The same for some rows alone.
+    fn place_some(&mut self, rows: &[usize], labels: &[usize], atoms: &[usize], rng: &mut Philox) -> Result<()> {
+        let depth = self.state.arena.depth();
+        let (arena, leaves) = Arena::from_labels(depth, labels);
+        self.state.arena = arena;
+        for ((&n, leaf), &atom) in rows.iter().zip(leaves).zip(atoms) {
+            (self.state.leaf[n], self.state.atom[n]) = (leaf, atom as u32);
+        }
         let used = atoms.iter().max().map_or(0, |k| k + 1);
         self.state.size.resize(self.state.size.len().max(used), 0);
         atoms.iter().for_each(|&k| self.state.size[k] += 1);

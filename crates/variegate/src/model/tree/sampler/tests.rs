@@ -2,6 +2,7 @@
 
 mod enumeration;
 mod exact;
+mod fixed;
 mod margin;
 mod paper;
 mod parallel;

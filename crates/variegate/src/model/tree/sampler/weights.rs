@@ -5,7 +5,7 @@
 //! mixture), and `beta_z ~ Dir(gamma beta_parent + n_z)`, the rest having no customers. Raw counts of rows in place of tables would
 //! take every row for a table of its own at every level.
 
-use super::super::arena::ROOT;
+use super::super::arena::{NONE, ROOT};
 use super::super::draw::{dirichlet, tables};
 use super::super::state::{REST, column};
 use super::Sampler;
@@ -19,7 +19,7 @@ impl Sampler<'_> {
             grid.clear();
             grid.fit(slots, width);
         }
-        for (&leaf, &atom) in self.state.leaf.iter().zip(&self.state.atom) {
+        for (&leaf, &atom) in self.state.leaf.iter().zip(&self.state.atom).filter(|(leaf, _)| **leaf != NONE) {
             self.work.customers.row_mut(leaf)[column(atom)] += 1;
         }
     }

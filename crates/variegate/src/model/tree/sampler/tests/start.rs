@@ -95,3 +95,41 @@ fn a_chain_from_a_single_path_meets_the_exact_posterior() {
         assert!(((mean - known) / error).abs() < 4.0, "statistic {i} is {mean} +- {error}, exactly {known}");
     }
 }
+
+/// Chains begin on the paths of given labels, with an atom for each leaf; rows without one are placed given the others.
+#[test]
+fn labels_are_where_a_chain_begins() {
+    let x = groups();
+    let kernel = bind(Family::GaussianDiag, &Prior::default(), &x, 1);
+    // groups are right but for row 4, and every seventh row is not known
+    let path = |n: usize| [vec![1, 0], vec![2, 1], vec![2, 2]][if n == 4 { 0 } else { n % 3 }].clone();
+    let paths: Vec<Option<Vec<usize>>> = (0..30).map(|n| (n % 7 != 6).then(|| path(n))).collect();
+    for (finite, theta) in [(None, Theta::Collapsed), (None, Theta::Explicit), (Some(2), Theta::Collapsed), (Some(5), Theta::Explicit)] {
+        for known in [true, false] {
+            let given: Vec<Option<&[usize]>> = paths.iter().map(|p| p.as_deref().filter(|_| known)).collect();
+            let state = State::new(2, 30, finite, concentrations(2, 0.5, 1.0, 1.0));
+            let mut s = Sampler::new(&x, 1, kernel.clone(), Rules { theta, ..Rules::default() }, state);
+            let mut rng = Stream::new(74, 0, Purpose::Check).rng();
+            s.start_at(&given, &mut rng).unwrap();
+            s.state.assert_consistent();
+            let (arena, leaf, atom) = (&s.state.arena, &s.state.leaf, &s.state.atom);
+            assert_eq!(arena.rows(0), 30);
+            let there: Vec<usize> = (0..30).filter(|&n| given[n].is_some()).collect();
+            assert_eq!(there.len(), if known { 26 } else { 0 });
+            for (&n, &m) in there.iter().flat_map(|n| there.iter().map(move |m| (n, m))) {
+                for level in 1..=2 {
+                    let same = arena.ancestor(leaf[n], level) == arena.ancestor(leaf[m], level);
+                    assert_eq!(same, path(n)[..level] == path(m)[..level], "rows {n} and {m}, level {level}");
+                }
+                assert!(finite == Some(2) || (atom[n] == atom[m]) == (leaf[n] == leaf[m]));
+            }
+            if known && finite != Some(2) {
+                // the groups lie far apart: rows that were not known have the component of their own
+                assert!((0..30).filter(|n| n % 7 == 6).all(|n| atom[n] == atom[n % 3 + 9]), "{atom:?}");
+            }
+            s.draw_theta(&mut rng).unwrap();
+            (0..5).for_each(|_| s.sweep(&mut rng).unwrap());
+            s.state.assert_consistent();
+        }
+    }
+}
