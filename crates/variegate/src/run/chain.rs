@@ -71,7 +71,7 @@ pub trait Chain: Send {
     fn works_on(&self) -> Option<String>;
     /// Keeps the present state as a draw.
     fn keep(&self, out: &mut Draws);
-    /// One step of the last act of the run; true with the last one.
+    /// One step of the closing stage of the run; true with the last one.
     fn close(&mut self) -> Result<bool>;
     /// The state, sealed: all of it, or the global state alone, which is enough for results but cannot be gone on with.
     fn save(&mut self, whole: bool) -> Result<Vec<u8>>;
@@ -100,7 +100,7 @@ pub trait AnyProgram: Send + Sync {
         first: &mut dyn FnMut() -> Result<Vec<u8>>,
         draws: &mut dyn FnMut() -> Result<Vec<Draws>>,
     ) -> Result<Option<Vec<u8>>>;
-    /// Chain 0 for the last act of a run, in this state.
+    /// Chain 0 for the closing stage of a run, in this state.
     fn open_closing<'a>(&'a self, engine: Engine<'a>, shape: Shape, seed: u64, saved: &[u8]) -> Result<Box<dyn Chain + 'a>>;
     /// What a worker of this program keeps of chains before there are any.
     fn no_chains(&self) -> Box<dyn Any + Send + Sync>;
@@ -254,7 +254,7 @@ impl<P: Program> Chain for Typed<'_, P> {
     }
 }
 
-/// Chain 0 in the last act of a run. All but its global state stays as it was saved.
+/// Chain 0 in the closing stage of a run. All but its global state stays as it was saved.
 struct Closing<'a, P: Program> {
     chain: Typed<'a, P>,
     saved: Saved,

@@ -195,7 +195,7 @@ pub(crate) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
 /// The plan's chains are the first generation. When every chain has finished, the program is asked for further ones
 /// ([`Program::offspring`](super::Program::offspring)); their first states go into the same commit as the last states of those before
 /// them. So a run is complete, in memory and on disk, when every chain that is kept has finished, and at no other moment. Where the program
-/// has a last act ([`Program::closing`](super::Program::closing)), chain 0 is not finished before it is over.
+/// has a closing stage ([`Program::closing`](super::Program::closing)), chain 0 is not finished before it is over.
 pub fn drive(
     program: &dyn AnyProgram,
     data: &Dataset<'_>,
@@ -338,7 +338,7 @@ fn offspring<'a>(given: &[Option<&[u8]>], ground: &Ground<'a>, storage: &mut dyn
     Ok((first..).zip(born).map(|(number, sealed)| Slot::born(number, sealed)).collect())
 }
 
-/// The state in which chain 0 begins the last act of the run, if there is one that is not over. `last` is its state where that is not kept yet,
+/// The state in which chain 0 begins the closing stage of the run, if there is one that is not over. `last` is its state where that is not kept yet,
 /// and `new` are the draws of all chains since their last commits.
 fn closing(last: Option<&[u8]>, new: &[&Draws], ground: &Ground<'_>, storage: &mut dyn Storage) -> Result<Option<Vec<u8>>> {
     let Ground { program, shape, plan, .. } = *ground;

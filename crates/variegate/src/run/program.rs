@@ -76,14 +76,14 @@ pub trait Program: Sized + Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// The last act of a run: what is left to do once all draws are taken, in the light of all of them. None, and nothing is.
+    /// The closing stage of a run: what is left to do once all draws are taken, in the light of all of them. None, and nothing is.
     ///
     /// It is done by chain 0, from the global state that is given back here; [`Program::close`] then does it step by step, and what comes of it
     /// stays in the global state. `lengths` has the number of draws of each chain, `first` reads the state of chain 0, and `draws` those of
-    /// all chains. A run that is gone on with has its last act again: a chain that sweeps further forgets it.
+    /// all chains. A run that is gone on with has its closing stage again: a chain that sweeps further forgets it.
     ///
     /// Asked again where a run was stopped in the act, and once it is over; so the state must tell both. Programs whose blocks keep
-    /// something between visits have no last act: blocks begin with [`Program::local`] in it. Must be a pure function of its arguments.
+    /// something between visits have no closing stage: blocks begin with [`Program::local`] in it. Must be a pure function of its arguments.
     fn closing(
         &self,
         lengths: &[u64],
@@ -94,7 +94,7 @@ pub trait Program: Sized + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// One step of the last act, which `stream` belongs to; true with the last one. A step makes its own place in the stream.
+    /// One step of the closing stage, which `stream` belongs to; true with the last one. A step makes its own place in the stream.
     fn close(&self, global: &mut Self::Global, rows: &mut dyn Rows<Self>, stream: Stream) -> Result<bool> {
         let _ = (global, rows, stream);
         Ok(true)

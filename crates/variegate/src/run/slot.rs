@@ -35,7 +35,7 @@ pub(super) struct Slot<'a> {
     trace: Vec<(u64, Report)>,
     last: Option<Report>,
     works_on: Option<String>,
-    /// Whether it is in the last act of the run: all sweeps are done.
+    /// Whether it is in the closing stage of the run: all sweeps are done.
     closing: bool,
     /// There is something to commit.
     pub fresh: bool,
@@ -72,7 +72,7 @@ impl<'a> Slot<'a> {
         Self { stage: Stage::Waiting(Some(sealed)), fresh: true, ..Self::new(number, None) }
     }
 
-    /// Begins the last act of the run from this sealed state.
+    /// Begins the closing stage of the run from this sealed state.
     pub(super) fn close(&mut self, sealed: Vec<u8>) {
         (self.stage, self.closing, self.fresh) = (Stage::Waiting(Some(sealed)), true, true);
     }

@@ -1,4 +1,4 @@
-//! The last act of a run: on a toy whose chain 0 goes over all draws in steps of its own once they are taken.
+//! The closing stage of a run: on a toy whose chain 0 goes over all draws in steps of its own once they are taken.
 
 use super::*;
 use std::sync::Arc;
