@@ -70,12 +70,13 @@ impl And {
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
         stats.weights.reserve(labels, self.weights.dim, 0);
         let Scratch { weights, curvatures, responses } = scratch;
-        self.add_at(view, weights.found(), y, r, stats, (curvatures, responses));
+        self.add_at(view, weights.found(), y, r, stats, (curvatures, responses), |f, s2| jaakkola_jordan(1.0, f * f + s2));
         grams_add(panel, curvatures, labels, &mut stats.weights.gram.0);
         panel.t_mul_add(responses, labels, &mut stats.weights.response.0);
     }
 
-    /// Adds what rows say of patterns, and finds curvatures and linear terms of the weights (rows×C each), given means and variances of w_cᵀx̃.
+    /// Adds what rows say of patterns, and finds curvatures and linear terms of the weights (rows×C each), given means and variances of w_cᵀx̃
+    /// and the bound of a label that is present at them.
     pub(super) fn add_at<W>(
         &self,
         view: &View<W>,
@@ -84,6 +85,7 @@ impl And {
         r: &[f64],
         stats: &mut Stats,
         (curvatures, responses): (&mut Vec<f64>, &mut Vec<f64>),
+        tangent: impl Fn(f64, f64) -> Tangent,
     ) {
         let (labels, components) = (self.weights.labels, view.components);
         for sums in [&mut stats.present.0, &mut stats.absent.0] {
@@ -106,7 +108,7 @@ impl And {
                             continue;
                         }
                         let f = means[at];
-                        let Tangent { curvature, offset: e, .. } = jaakkola_jordan(1.0, f * f + spreads[at]);
+                        let Tangent { curvature, response, offset: e } = tangent(f, spreads[at]);
                         let here = c * components..(c + 1) * components;
                         let (s1, s0) = (&mut present[here.clone()], &mut not_present[here]);
                         let mut on = all;
@@ -126,7 +128,8 @@ impl And {
                         }
                         offset += all * e;
                         curvatures[at] = all * curvature;
-                        responses[at] = on - 0.5 * all;
+                        // with h = 0 instead of 1 the response is 1 less
+                        responses[at] = on - (1.0 - response) * all;
                     }
                 }
                 (offset, entropy)

@@ -12,18 +12,18 @@ use crate::linalg::{self, wide};
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// x̃ᵀm_w (rows×C).
-    means: Vec<f64>,
+    pub(super) means: Vec<f64>,
     /// Of one label: r/4 or x̃ᵀ Σ_c V_wb,k (rows×K).
     shares: Vec<f64>,
     /// Σ_k r κ (rows×C).
     responses: Vec<f64>,
     /// Rows in the eigenvectors (rows×columns), and their squares.
-    turned: Vec<f64>,
-    squares: Vec<f64>,
+    pub(super) turned: Vec<f64>,
+    pub(super) squares: Vec<f64>,
     /// x̃ᵀ(A + τ)⁻¹x̃ without the bias (rows×C).
-    alone: Vec<f64>,
+    pub(super) alone: Vec<f64>,
     /// Ẽᵀ diag(j) Uᵀx of one label (rows×border).
-    border: Vec<f64>,
+    pub(super) border: Vec<f64>,
 }
 
 impl SharedBohning {
@@ -110,13 +110,10 @@ impl SharedBohning {
         panel.t_mul_add(responses, labels, &mut stats.response.0);
     }
 
-    /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
-    /// patterns have their prior.
-    pub(crate) fn probabilities(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
-        let (labels, components, rows) = (self.prior.labels, q.components, panel.rows());
-        let (columns, bias) = (self.prior.columns(), self.bias());
-        let size = bias + components;
-        let Scratch { means, turned, squares, alone, border, .. } = scratch;
+    /// x̃ᵀm_w of new rows, the rows in the eigenvectors, and x̃ᵀ(A + τ)⁻¹x̃ without the bias.
+    pub(super) fn alone(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, scratch: &mut Scratch) {
+        let (labels, rows, columns) = (self.prior.labels, panel.rows(), self.prior.columns());
+        let Scratch { means, turned, squares, alone, .. } = scratch;
         means.resize(rows * labels, 0.0);
         panel.mul_t(&q.weights, labels, means);
         turned.resize(rows * columns, 0.0);
@@ -130,6 +127,16 @@ impl SharedBohning {
             let inverses: Vec<f64> = q.used_precision.iter().flat_map(inverse).collect();
             linalg::mul_t(squares, &inverses, alone, rows, columns, labels, false);
         }
+    }
+
+    /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
+    /// patterns have their prior.
+    pub(crate) fn probabilities(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+        let (labels, components, rows) = (self.prior.labels, q.components, panel.rows());
+        let (columns, bias) = (self.prior.columns(), self.bias());
+        let size = bias + components;
+        self.alone(q, basis, panel, scratch);
+        let Scratch { means, turned, alone, border, .. } = scratch;
         let mut selected = vec![0.0; size];
         let mut solved = vec![0.0; size];
         border.resize(rows * size, 0.0);
