@@ -133,6 +133,8 @@ fn one(settings: &Settings, whole: &Settings, stream: Stream, seen: &mut Seen) -
                 LabelFactors::InRowSpace(q) => &mut q.0.weights_mut().mean,
                 LabelFactors::Logit(q) => &mut q.mean,
                 LabelFactors::Shared(q) => &mut q.0.weights,
+                LabelFactors::AndShared(q) => &mut q.0.weights.weights,
+                LabelFactors::CutShared(q) => &mut q.0.weights.weights,
                 LabelFactors::And(q) => &mut q.weights.mean,
                 LabelFactors::Cut(q) => &mut q.weights.mean,
                 // has no bound

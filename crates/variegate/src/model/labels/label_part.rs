@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::and::{self, And};
+use super::bound::Bound;
 use super::cut::{self, Cut};
 use super::logit::rowwise;
 use super::logit::shared::{self, Basis};
@@ -49,6 +50,10 @@ pub(crate) enum LabelFactors {
     CutByRows(cut::Factors<rowwise::Factors>),
     /// In the space that rows span, with the space once it is known.
     InRowSpace(Box<(LabelFactors, Option<RowSpace>)>),
+    /// Of [`And`] with one matrix for all labels, with the basis of its columns once it is known.
+    AndShared(Box<(and::Factors<shared::Factors>, Option<Basis>)>),
+    /// Of [`Cut`] with one matrix for all labels, with the basis of its columns once it is known.
+    CutShared(Box<(cut::Factors<shared::Factors>, Option<Basis>)>),
 }
 
 /// What rows need of q.
@@ -70,6 +75,10 @@ pub(crate) enum LabelView {
     CutByRows(cut::View<rowwise::View>),
     /// In the space that rows span, with the coordinates of all rows.
     InRowSpace(Box<(LabelView, Vec<f64>)>),
+    /// Of [`And`] with one matrix for all labels.
+    AndShared(and::View<shared::View>),
+    /// Of [`Cut`] with one matrix for all labels.
+    CutShared(cut::View<shared::View>),
 }
 
 /// What rows report; the coupling at hand fills one of them in, and `rowwise` where weights have variances alone.
@@ -101,11 +110,18 @@ pub(crate) struct LabelScratch {
     cut: cut::Scratch,
     and_by_rows: and::RowScratch,
     cut_by_rows: cut::RowScratch,
+    and_shared: and::SharedScratch,
+    cut_shared: cut::SharedScratch,
 }
 
 /// Whether weights have variances alone, so that rows of minibatches are handed over: without patterns no other form of them has such.
 fn by_rows(weights: &Logit) -> bool {
     weights.form == Form::Diagonal
+}
+
+/// Whether one matrix serves the weights of all labels: without patterns no other form of them has Böhning's bound and whole covariances.
+fn by_one_matrix(weights: &Logit) -> bool {
+    weights.bound == Bound::Bohning && weights.form == Form::Full
 }
 
 /// The error of an update before the columns were looked at.
@@ -117,7 +133,17 @@ fn no_basis() -> Error {
 impl LabelPart {
     /// Whether products of the columns or the rows themselves must be known before the start.
     pub(crate) fn needs_columns(&self) -> bool {
-        matches!(self, Self::Shared(_) | Self::InRowSpace(_))
+        self.shared().is_some() || matches!(self, Self::InRowSpace(_))
+    }
+
+    /// The weights, where one matrix serves those of all labels.
+    fn shared(&self) -> Option<SharedBohning> {
+        match self {
+            Self::Shared(p) => Some(p.clone()),
+            Self::And(p) if by_one_matrix(&p.weights) => Some(p.shared()),
+            Self::Cut(p) if by_one_matrix(&p.classifier.prior) => Some(p.shared()),
+            _ => None,
+        }
     }
 
     /// Whether a row must have all of its labels known, or none.
@@ -133,6 +159,8 @@ impl LabelPart {
             Self::Rowwise(p) => LabelFactors::Rowwise(p.start(components)),
             Self::And(p) if by_rows(&p.weights) => LabelFactors::AndByRows(p.start_by_rows(components)),
             Self::Cut(p) if by_rows(&p.classifier.prior) => LabelFactors::CutByRows(p.start_by_rows(components)),
+            Self::And(p) if by_one_matrix(&p.weights) => LabelFactors::AndShared(Box::new((p.start_shared(components), None))),
+            Self::Cut(p) if by_one_matrix(&p.classifier.prior) => LabelFactors::CutShared(Box::new((p.start_shared(components), None))),
             Self::And(p) => LabelFactors::And(p.start(components)),
             Self::Cut(p) => LabelFactors::Cut(p.start(components)),
             Self::InRowSpace(p) => LabelFactors::InRowSpace(Box::new((p.0.start(components), None))),
@@ -149,6 +177,8 @@ impl LabelPart {
             (Self::Cut(p), LabelFactors::Cut(q)) => LabelView::Cut(p.view(q)),
             (Self::And(p), LabelFactors::AndByRows(q)) => LabelView::AndByRows(p.view_by_rows(q)),
             (Self::Cut(p), LabelFactors::CutByRows(q)) => LabelView::CutByRows(p.view_by_rows(q)),
+            (Self::And(p), LabelFactors::AndShared(q)) => LabelView::AndShared(p.view_shared(&q.0)),
+            (Self::Cut(p), LabelFactors::CutShared(q)) => LabelView::CutShared(p.view_shared(&q.0)),
             (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => {
                 let coordinates = q.1.as_ref().map_or_else(Vec::new, RowSpace::coordinates);
                 LabelView::InRowSpace(Box::new((p.0.view(&q.0), coordinates)))
@@ -167,6 +197,8 @@ impl LabelPart {
             (Self::Cut(p), LabelView::Cut(v)) => p.terms(v, panel, y, out, &mut scratch.cut),
             (Self::And(p), LabelView::AndByRows(v)) => p.terms_by_rows(v, panel, y, out, &mut scratch.and_by_rows),
             (Self::Cut(p), LabelView::CutByRows(v)) => p.terms_by_rows(v, panel, y, out, &mut scratch.cut_by_rows),
+            (Self::And(p), LabelView::AndShared(v)) => p.terms_shared(v, panel, y, out, &mut scratch.and_shared),
+            (Self::Cut(p), LabelView::CutShared(v)) => p.terms_shared(v, panel, y, out, &mut scratch.cut_shared),
             (Self::InRowSpace(p), LabelView::InRowSpace(v)) => p.0.terms(&v.0, panel, y, out, scratch),
             _ => unreachable!("a view belongs to the coupling that made it"),
         }
@@ -194,6 +226,12 @@ impl LabelPart {
             (Self::Cut(p), LabelView::CutByRows(v)) => {
                 p.add_by_rows(v, panel, y, r, (&mut stats.cut, &mut stats.rowwise), &mut scratch.cut_by_rows);
             }
+            (Self::And(p), LabelView::AndShared(v)) => {
+                p.add_shared(v, panel, y, r, (&mut stats.and, &mut stats.shared), &mut scratch.and_shared);
+            }
+            (Self::Cut(p), LabelView::CutShared(v)) => {
+                p.add_shared(v, panel, y, r, (&mut stats.cut, &mut stats.shared), &mut scratch.cut_shared);
+            }
             (Self::InRowSpace(p), LabelView::InRowSpace(v)) => p.0.add(&v.0, panel, y, r, stats, scratch),
             _ => unreachable!("a view belongs to the coupling that made it"),
         }
@@ -218,6 +256,14 @@ impl LabelPart {
                 Ok(())
             }
             (Self::Cut(p), LabelFactors::CutByRows(q)) => p.update_by_rows(q, &stats.cut, &stats.rowwise),
+            (Self::And(p), LabelFactors::AndShared(q)) => {
+                let (q, basis) = &mut **q;
+                p.update_shared(q, (&stats.and, &stats.shared), basis.as_ref().ok_or_else(no_basis)?)
+            }
+            (Self::Cut(p), LabelFactors::CutShared(q)) => {
+                let (q, basis) = &mut **q;
+                p.update_shared(q, (&stats.cut, &stats.shared), basis.as_ref().ok_or_else(no_basis)?)
+            }
             (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => {
                 let (part, beyond) = &**p;
                 part.update(&mut q.0, stats)?;
@@ -237,6 +283,8 @@ impl LabelPart {
             (_, LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.divergence(q),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.divergence(q),
+            (Self::And(p), LabelFactors::AndShared(q)) => p.divergence_shared(&q.0),
+            (Self::Cut(p), LabelFactors::CutShared(q)) => p.divergence_shared(&q.0),
             (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => {
                 let (part, beyond) = &**p;
                 part.divergence(&q.0) + beyond.divergence(part.weights(), q.0.weights())
@@ -249,6 +297,8 @@ impl LabelPart {
     pub(crate) fn left_out(&self, q: &LabelFactors) -> f64 {
         match (self, q) {
             (Self::Shared(p), LabelFactors::Shared(q)) => p.left_out(&q.0),
+            (Self::And(p), LabelFactors::AndShared(q)) => p.shared().left_out(&q.0.weights),
+            (Self::Cut(p), LabelFactors::CutShared(q)) => p.shared().left_out(&q.0.weights),
             _ => 0.0,
         }
     }
@@ -256,19 +306,23 @@ impl LabelPart {
     /// What a basis is made of, where the coupling has one: asked of rows once, before the start.
     pub(crate) fn columns(&self, panel: &mut Panel<'_>, y: &[i8]) -> Columns {
         let mut columns = Columns::default();
-        match self {
-            Self::Shared(p) => p.gram_add(panel, y, &mut columns.gram.0),
-            Self::InRowSpace(p) => columns.rows = Rows::of(panel, p.1.columns(p.0.weights())),
-            _ => {}
+        if let Self::InRowSpace(p) = self {
+            columns.rows = Rows::of(panel, p.1.columns(p.0.weights()));
+        } else if let Some(p) = self.shared() {
+            p.gram_add(panel, y, &mut columns.gram.0);
         }
         columns
     }
 
     /// Takes in what all rows said to [`Self::columns`].
     pub(crate) fn look_at_columns(&self, q: &mut LabelFactors, columns: Columns) -> Result<()> {
-        match (self, q) {
-            (Self::Shared(p), LabelFactors::Shared(q)) => q.1 = Some(Basis::new(&columns.gram.0, p.prior.dim, p.prior.intercept)?),
-            (Self::InRowSpace(_), LabelFactors::InRowSpace(q)) => q.1 = Some(RowSpace::new(columns.rows)?),
+        let prior = self.weights();
+        let basis = || Basis::new(&columns.gram.0, prior.dim, prior.intercept);
+        match q {
+            LabelFactors::Shared(q) => q.1 = Some(basis()?),
+            LabelFactors::AndShared(q) => q.1 = Some(basis()?),
+            LabelFactors::CutShared(q) => q.1 = Some(basis()?),
+            LabelFactors::InRowSpace(q) => q.1 = Some(RowSpace::new(columns.rows)?),
             _ => {}
         }
         Ok(())
@@ -282,6 +336,12 @@ impl LabelPart {
             (_, LabelFactors::Rowwise(_) | LabelFactors::AndByRows(_) | LabelFactors::CutByRows(_)) => f64::NAN,
             (Self::And(p), LabelFactors::And(q)) => p.value(q, &stats.and),
             (Self::Cut(p), LabelFactors::Cut(q)) => p.value(q, &stats.cut),
+            (Self::And(p), LabelFactors::AndShared(q)) => {
+                q.1.as_ref().map_or(f64::NAN, |basis| p.value_shared(&q.0, (&stats.and, &stats.shared), basis))
+            }
+            (Self::Cut(p), LabelFactors::CutShared(q)) => {
+                q.1.as_ref().map_or(f64::NAN, |basis| p.value_shared(&q.0, (&stats.cut, &stats.shared), basis))
+            }
             (Self::InRowSpace(p), LabelFactors::InRowSpace(q)) => p.0.value(&q.0, stats),
             _ => unreachable!("factors belong to the coupling that made them"),
         }
@@ -299,6 +359,8 @@ impl LabelFactors {
             Self::Cut(q) => q.permute(order),
             Self::AndByRows(q) => q.permute(order),
             Self::CutByRows(q) => q.permute(order),
+            Self::AndShared(q) => q.0.permute(order),
+            Self::CutShared(q) => q.0.permute(order),
             Self::InRowSpace(q) => q.0.permute(order),
         }
     }
@@ -310,7 +372,7 @@ impl LabelStats {
         self.logit.permute(order);
         self.shared.permute(order);
         self.rowwise.permute(order);
-        self.and.permute(order);
+        self.and.permute(order, components);
         self.cut.permute(order, components);
     }
 
@@ -318,7 +380,7 @@ impl LabelStats {
     pub(crate) fn each_table(&mut self, components: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
         self.logit.each_table(f);
         self.shared.each_table(f);
-        self.and.each_table(f);
+        self.and.each_table(components, f);
         self.cut.patterns.each_table(components, f);
     }
 }

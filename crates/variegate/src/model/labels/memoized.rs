@@ -66,6 +66,7 @@ pub(super) fn batches_that_fit(mixture: &Mixture, s: &Settings) -> Result<usize>
     let numbers = match mixture.labels.coupling() {
         LabelPart::Logit(p) => matrices(p, components),
         LabelPart::Shared(p) => (p.prior.labels + components) * p.prior.dim,
+        part if part.needs_columns() => (part.weights().labels + 1) * part.weights().dim,
         LabelPart::Rowwise(p) => matrices(&p.prior, components),
         LabelPart::And(p) => matrices(&p.weights, 0),
         LabelPart::Cut(p) => matrices(&p.classifier.prior, 0),

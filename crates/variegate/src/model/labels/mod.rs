@@ -66,7 +66,7 @@ pub use settings::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, logit, row_space};
+use super::linear::{bound, classifier, expected_sigmoid, gamma_factor, lanes, logit, row_space};
 use super::{Declared, Family, Fit, Model, Setting, Simulation, Truth, as_map, in_use, resolve};
 use crate::Result;
 use crate::answer::Posterior;

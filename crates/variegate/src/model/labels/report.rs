@@ -150,6 +150,8 @@ fn label_table(p: &LabelsPosterior, found: &Ascended, counts: &[(f64, f64)]) -> 
             LabelFactors::Cut(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::AndByRows(q) => row.push(of(q.weights.weight_precision[c].mean())),
             LabelFactors::CutByRows(q) => row.push(of(q.weights.weight_precision[c].mean())),
+            LabelFactors::AndShared(q) => row.push(of(q.0.weights.weight_precision[c].mean())),
+            LabelFactors::CutShared(q) => row.push(of(q.0.weights.weight_precision[c].mean())),
             LabelFactors::InRowSpace(_) => {}
         }
         table.rows.push((name.clone(), row));
@@ -188,7 +190,8 @@ pub(super) fn arrays(p: &LabelsPosterior, found: &Ascended) -> Vec<NamedArray> {
         LabelFactors::Shared(l) => table(&|k, c| sigmoid(bias[c] + l.0.patterns[c * components + k])),
         LabelFactors::And(l) => table(&|k, c| share(&l.present, &l.absent, c * components + k)),
         LabelFactors::AndByRows(l) => table(&|k, c| share(&l.present, &l.absent, c * components + k)),
-        LabelFactors::Cut(_) | LabelFactors::CutByRows(_) | LabelFactors::InRowSpace(_) => label_rates(found),
+        LabelFactors::AndShared(l) => table(&|k, c| share(&l.0.present, &l.0.absent, c * components + k)),
+        LabelFactors::Cut(_) | LabelFactors::CutByRows(_) | LabelFactors::CutShared(_) | LabelFactors::InRowSpace(_) => label_rates(found),
     };
     let rates = label_rates(found);
     let shares = together::normalised(q.sticks.ln_mean_weights().iter().map(|l| l.exp()).collect());
@@ -251,6 +254,8 @@ impl<'a> Linear<'a> {
             LabelFactors::Rowwise(q) => return Self::Rowwise(q),
             LabelFactors::AndByRows(q) => return Self::Rowwise(&q.weights),
             LabelFactors::CutByRows(q) => return Self::Rowwise(&q.weights),
+            LabelFactors::AndShared(q) => (&q.0.weights.weights, None),
+            LabelFactors::CutShared(q) => (&q.0.weights.weights, None),
             LabelFactors::InRowSpace(_) => unreachable!("a posterior knows the space of its rows"),
         };
         Self::Tables { means, stride: means.len() / p.schema.labels.len().max(1), covariance }

@@ -410,7 +410,19 @@ fn in_row_space(s: &Settings, dim: usize, survey: &Survey) -> bool {
 
 /// Whether a sweep with matrices of all labels takes no more than seconds.
 fn quick(s: &Settings, dim: usize, labels: usize) -> bool {
-    labels as f64 * (coefficients(s, dim) as f64).powi(3) <= MOST_WORK
+    quick_of(coefficients(s, dim), labels)
+}
+
+/// The same of so many coefficients of each label.
+fn quick_of(coefficients: usize, labels: usize) -> bool {
+    labels as f64 * (coefficients as f64).powi(3) <= MOST_WORK
+}
+
+/// Whether Böhning's bound has one matrix for all labels: rows know all of theirs or none, and all rows count the same in every label.
+fn shares(s: &Settings, survey: &Survey) -> bool {
+    let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
+    let logistic = s.coupling != Coupling::Cut || (s.classifier == ClassifierKind::Logistic && s.class_weight == ClassWeight::None);
+    s.inference != InferenceKind::Svi && whole && logistic && survey.labels().partly_known == 0
 }
 
 /// The tight bound where the matrices of all labels are not too large; else the one that needs none of them.
@@ -423,15 +435,23 @@ fn bound_of(s: &Settings, dim: usize, survey: &Survey) -> Result<Chosen> {
     let bytes = label_bytes(s, dim, labels);
     let small = bytes <= s.label_memory * 1e9;
     let quick = quick(s, dim, labels);
-    let whole = matches!(s.covariance, CovarianceKind::Auto | CovarianceKind::Full);
-    let shared = s.inference != InferenceKind::Svi && s.coupling == Coupling::Logit && whole && survey.labels().partly_known == 0;
-    // one matrix of all columns for all labels is less work than one of rows for each
+    let shared = shares(s, survey);
+    let of_rows = in_row_space(s, dim, survey);
+    // one matrix of all columns for all labels is less work than one of rows for each; without patterns the tight bound is kept where it can be
+    let tight = (small && quick) || (s.coupling != Coupling::Logit && of_rows && quick_of(survey.rows() as usize, labels));
     let alone = match s.bound {
         BoundKind::JaakkolaJordan => false,
-        BoundKind::Bohning => shared && dim <= MOST_SHARED,
-        BoundKind::Auto => shared && dim <= MOST_SHARED && !(small && quick),
+        BoundKind::Bohning => shared && (dim <= MOST_SHARED || s.coupling != Coupling::Logit),
+        BoundKind::Auto => shared && dim <= MOST_SHARED && !tight,
     };
-    if !alone && in_row_space(s, dim, survey) {
+    if s.bound == BoundKind::Bohning && s.coupling != Coupling::Logit && !shared {
+        return Err(Error::Unfit(format!(
+            "{} rows have some labels that are known and some that are not: without patterns `bound` bohning needs all labels of a row, or none; set \
+             it to jj",
+            survey.labels().partly_known
+        )));
+    }
+    if !alone && of_rows {
         return Ok(Chosen::new(if s.bound == BoundKind::Bohning { Bound::Bohning } else { Bound::JaakkolaJordan }, true));
     }
     match s.bound {

@@ -266,7 +266,12 @@ impl Settings {
                 "left out: it is for `coupling` cut alone",
             ),
             (self.coupling != Coupling::And, &["pattern_yes", "pattern_no"], "left out: it is for `coupling` and alone"),
-            (self.coupling != Coupling::Logit, &["bound"], "left out: it is for `coupling` logit alone"),
+            (svi && self.coupling != Coupling::Logit, &["bound"], "left out: with `inference` svi it is for `coupling` logit alone"),
+            (
+                cut && (self.classifier == ClassifierKind::Svm || self.class_weight == ClassWeight::Balanced),
+                &["bound"],
+                "left out: with `coupling` cut it is for logistic classifiers for which all rows count the same",
+            ),
             (
                 samples && self.classifier == ClassifierKind::Logistic,
                 &["class_weight"],

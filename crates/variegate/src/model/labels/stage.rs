@@ -65,6 +65,8 @@ pub(crate) struct Room {
     cut: cut::Scratch,
     and_by_rows: and::RowScratch,
     cut_by_rows: cut::RowScratch,
+    and_shared: and::SharedScratch,
+    cut_shared: cut::SharedScratch,
     /// Shares of components (rows × (K+1)).
     shares: Vec<f64>,
     /// Probabilities of labels in each component (rows × (K+1) × C).
@@ -241,6 +243,18 @@ impl<'a> Stage<'a> {
             (LabelPart::Cut(p), LabelView::Cut(v), LabelFactors::Cut(q)) => {
                 p.classifier_probabilities(v, panel, &mut room.alone, &mut room.cut);
                 room.copy(&p.patterns, &q.patterns);
+            }
+            (LabelPart::And(p), LabelView::AndShared(v), LabelFactors::AndShared(q)) => {
+                if let (q, Some(basis)) = &**q {
+                    p.classifier_probabilities_shared(q, basis, panel, &mut room.alone, &mut room.and_shared);
+                }
+                room.multiply(&v.patterns, p.new_pattern(), components, labels);
+            }
+            (LabelPart::Cut(p), _, LabelFactors::CutShared(q)) => {
+                if let (q, Some(basis)) = &**q {
+                    p.classifier_probabilities_shared(q, basis, panel, &mut room.alone, &mut room.cut_shared);
+                }
+                room.copy(&p.patterns, &q.0.patterns);
             }
             (LabelPart::Cut(p), LabelView::CutByRows(v), LabelFactors::CutByRows(q)) => {
                 p.classifier_probabilities_by_rows(v, panel, &mut room.alone, &mut room.cut_by_rows);

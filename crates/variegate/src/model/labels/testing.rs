@@ -34,7 +34,7 @@ pub(crate) trait Part {
 }
 
 macro_rules! part {
-    ($part:ty, $home:ident) => {
+    ($part:ty, $home:ident, |$stats:ident, $order:ident| $permute:expr) => {
         impl Part for $part {
             type Factors = $home::Factors;
             type View = $home::View;
@@ -69,14 +69,14 @@ macro_rules! part {
             fn value(&self, q: &Self::Factors, stats: &Self::Stats) -> f64 {
                 self.value(q, stats)
             }
-            fn permute(stats: &mut Self::Stats, order: &[usize]) {
-                stats.permute(order)
+            fn permute($stats: &mut Self::Stats, $order: &[usize]) {
+                $permute
             }
         }
     };
 }
-part!(Logit, logit);
-part!(And, and);
+part!(Logit, logit, |stats, order| stats.permute(order));
+part!(And, and, |stats, order| stats.permute(order, order.len()));
 
 /// The shared form with the basis of its rows.
 pub(crate) struct WithBasis {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bound.rs`, `expected_sigmoid.rs` | bounds of the logistic likelihood, and the mean of σ(f) for normal f |
 //! | `gamma_factor.rs`, `normal_factor.rs` | factors of a variational posterior |
+//! | `lanes.rs` | numbers of components in groups, for loops of vector instructions |
 //! | `normal_draw.rs` | draws of weights where a matrix of all columns is too much |
 //! | `logit/` | weights of labels, and patterns of components where there are any |
 //! | `classifier/` | weights alone, with a logistic likelihood or a hinge: bounds, point estimates and Gibbs steps |
@@ -20,6 +21,7 @@ pub(crate) mod expected_sigmoid;
 mod fitted;
 pub(crate) mod gamma_factor;
 mod inputs;
+pub(crate) mod lanes;
 pub(crate) mod logit;
 mod natural;
 mod normal_draw;

@@ -1,6 +1,7 @@
 //! Weights with variances alone, for more columns than matrices can have: see [`Rowwise`], here without its patterns. Rows meet patterns as
 //! in `rows.rs`.
 
+use super::super::bound::jaakkola_jordan;
 use super::super::logit::{Rowwise, rowwise};
 use super::rows::expected_sigmoids;
 use super::{And, Factors, Stats, View};
@@ -55,7 +56,7 @@ impl And {
         let weights = self.rowwise();
         weights.moments(&view.weights, panel, &mut scratch.weights);
         let Scratch { weights: found, curvatures, responses } = scratch;
-        self.add_at(view, found.found(), y, r, stats, (curvatures, responses));
+        self.add_at(view, found.found(), y, r, stats, (curvatures, responses), |f, s2| jaakkola_jordan(1.0, f * f + s2));
         weights.hand_over(curvatures, responses, rows, found);
     }
 

@@ -9,15 +9,18 @@
 //! y = 1: l₁ + H₁             y = 0: ln(e^{l₀+H₀} + e^{l₀+H₁} + e^{l₁+H₀})
 //! ```
 //!
-//! The derivation is in the book's chapter on `labels`. `by_rows.rs` is the form with variances alone, for minibatches of rows with many columns.
+//! The derivation is in the book's chapter on `labels`. `by_rows.rs` is the form with variances alone, for minibatches of rows with many columns,
+//! and `shared.rs` the one with Böhning's bound, whose one matrix serves all labels.
 
 mod by_rows;
 mod rows;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use by_rows::Scratch as RowScratch;
 pub(crate) use rows::Scratch;
+pub(crate) use shared::Scratch as SharedScratch;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +32,7 @@ use crate::{Result, merge_fields};
 /// Prior of patterns and weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct And {
-    /// The weights of the labels, bounded after Jaakkola and Jordan; its patterns are not used.
+    /// The weights of the labels; its patterns are not used. With Böhning's bound they are those of [`SharedBohning`](logit::SharedBohning).
     pub(crate) weights: Logit,
     /// Shapes of the Beta prior of the patterns, of presence and of absence.
     pub(crate) pattern_prior: (f64, f64),
@@ -78,22 +81,15 @@ pub(crate) struct Stats {
 merge_fields!(Stats, weights, present, absent, entropy);
 
 impl Stats {
-    fn components(&self) -> usize {
-        self.weights.shape().map_or(0, |(labels, ..)| self.present.0.len() / labels)
-    }
-
-    /// Component `order[k]` becomes component k; one that is not named is left out.
-    pub(crate) fn permute(&mut self, order: &[usize]) {
-        // minibatches that hand over rows have no sums of weights, and leave out no component
-        let components = if self.weights.shape().is_some() { self.components() } else { order.len() };
+    /// Component `order[k]` of so many becomes component k; one that is not named is left out.
+    pub(crate) fn permute(&mut self, order: &[usize], components: usize) {
         for table in [&mut self.present.0, &mut self.absent.0] {
             *table = permuted(table, order, components, 1);
         }
     }
 
-    /// Calls f(numbers of all components, 1) for every label of every table that has components.
-    pub(crate) fn each_table(&mut self, f: &mut dyn FnMut(&mut [f64], usize)) {
-        let components = self.components();
+    /// Calls f(numbers of all components, 1) for every label of every table that has so many components.
+    pub(crate) fn each_table(&mut self, components: usize, f: &mut dyn FnMut(&mut [f64], usize)) {
         for table in [&mut self.present.0, &mut self.absent.0] {
             table.chunks_exact_mut(components.max(1)).for_each(|label| f(label, 1));
         }
@@ -157,23 +153,30 @@ impl And {
 
     /// KL divergence of all factors from their priors.
     pub(crate) fn divergence(&self, q: &Factors) -> f64 {
+        self.weights.divergence(&q.weights) + self.divergence_of_patterns(q)
+    }
+
+    fn divergence_of_patterns<W>(&self, q: &Factors<W>) -> f64 {
         let (a0, b0) = self.pattern_prior;
         let ln_prior = ln_beta(a0, b0);
         let of_pattern = |(&a, &b): (&f64, &f64)| {
             let all = digamma(a + b);
             ln_prior - ln_beta(a, b) + (a - a0) * (digamma(a) - all) + (b - b0) * (digamma(b) - all)
         };
-        self.weights.divergence(&q.weights) + q.present.iter().zip(&q.absent).map(of_pattern).sum::<f64>()
+        q.present.iter().zip(&q.absent).map(of_pattern).sum::<f64>()
     }
 
     /// The label part of the bound from sums, under any factors of as many components.
     pub(crate) fn value(&self, q: &Factors, stats: &Stats) -> f64 {
+        self.weights.value(&q.weights, &stats.weights) + stats.entropy.0 + Self::value_of_patterns(q, stats)
+    }
+
+    fn value_of_patterns<W>(q: &Factors<W>, stats: &Stats) -> f64 {
         let of_pattern = |((&a, &b), (s1, s0)): ((&f64, &f64), (&f64, &f64))| {
             let all = digamma(a + b);
             s1 * (digamma(a) - all) + s0 * (digamma(b) - all)
         };
         let shapes = q.present.iter().zip(&q.absent);
-        let patterns: f64 = shapes.zip(stats.present.0.iter().zip(&stats.absent.0)).map(of_pattern).sum();
-        self.weights.value(&q.weights, &stats.weights) + stats.entropy.0 + patterns
+        shapes.zip(stats.present.0.iter().zip(&stats.absent.0)).map(of_pattern).sum()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::bound::{Tangent, jaakkola_jordan};
 use super::super::expected_sigmoid::expected_sigmoid;
+use super::super::lanes::{LANES, Lanes, in_lanes, load, store};
 use super::super::logit::grams_add;
 use super::{And, Stats, View};
 use crate::data::Panel;
@@ -38,27 +39,34 @@ impl And {
     /// The same, given means and variances of w_cᵀx̃ (rows×C each).
     pub(super) fn terms_at<W>(&self, view: &View<W>, (means, spreads): (&[f64], &[f64]), y: &[i8], out: &mut [f64]) {
         let (labels, components) = (self.weights.labels, view.components);
+        let [present, not_present] = [&view.ln_present, &view.ln_absent].map(|table| in_lanes(table, components));
+        let groups = components.div_ceil(LANES);
+        let mut sums = vec![[0.0; LANES]; groups];
         wide(
             #[inline(always)]
             || {
                 for (i, out) in out.chunks_exact_mut(components).enumerate() {
+                    load(out, &mut sums);
                     for c in 0..labels {
                         let at = i * labels + c;
                         if y[at] < 0 {
                             continue;
                         }
-                        let (f, l1, l0) = (means[at], of_label(&view.ln_present, c, components), of_label(&view.ln_absent, c, components));
+                        let (f, l1, l0) = (means[at], of_label(&present, c, groups), of_label(&not_present, c, groups));
                         let ln_cosh = super::super::bound::ln_2cosh_half(f * f + spreads[at]);
                         let h1 = 0.5 * f - ln_cosh;
                         let h0 = -0.5 * f - ln_cosh;
-                        if y[at] > 0 {
-                            out.iter_mut().zip(l1).for_each(|(o, l1)| *o += l1 + h1);
-                        } else {
-                            for ((o, l1), l0) in out.iter_mut().zip(l1).zip(l0) {
-                                *o += l0 + h0 + absent(f, l1 - l0).0;
+                        for ((sum, l1), l0) in sums.iter_mut().zip(l1).zip(l0) {
+                            if y[at] > 0 {
+                                (0..LANES).for_each(|lane| sum[lane] += l1[lane] + h1);
+                            } else {
+                                for lane in 0..LANES {
+                                    sum[lane] += l0[lane] + h0 + absent(f, l1[lane] - l0[lane]).0;
+                                }
                             }
                         }
                     }
+                    store(&sums, out);
                 }
             },
         );
@@ -70,12 +78,13 @@ impl And {
         self.weights.moments(&view.weights, panel, &mut scratch.weights);
         stats.weights.reserve(labels, self.weights.dim, 0);
         let Scratch { weights, curvatures, responses } = scratch;
-        self.add_at(view, weights.found(), y, r, stats, (curvatures, responses));
+        self.add_at(view, weights.found(), y, r, stats, (curvatures, responses), |f, s2| jaakkola_jordan(1.0, f * f + s2));
         grams_add(panel, curvatures, labels, &mut stats.weights.gram.0);
         panel.t_mul_add(responses, labels, &mut stats.weights.response.0);
     }
 
-    /// Adds what rows say of patterns, and finds curvatures and linear terms of the weights (rows×C each), given means and variances of w_cᵀx̃.
+    /// Adds what rows say of patterns, and finds curvatures and linear terms of the weights (rows×C each), given means and variances of w_cᵀx̃
+    /// and the bound of a label that is present at them.
     pub(super) fn add_at<W>(
         &self,
         view: &View<W>,
@@ -84,6 +93,7 @@ impl And {
         r: &[f64],
         stats: &mut Stats,
         (curvatures, responses): (&mut Vec<f64>, &mut Vec<f64>),
+        tangent: impl Fn(f64, f64) -> Tangent,
     ) {
         let (labels, components) = (self.weights.labels, view.components);
         for sums in [&mut stats.present.0, &mut stats.absent.0] {
@@ -93,45 +103,62 @@ impl And {
             buffer.clear();
             buffer.resize(y.len(), 0.0);
         }
-        let (present, not_present) = (&mut stats.present.0, &mut stats.absent.0);
+        let groups = components.div_ceil(LANES);
+        let [ln_present, ln_absent] = [&view.ln_present, &view.ln_absent].map(|table| in_lanes(table, components));
+        let [mut present, mut not_present] = [&stats.present.0, &stats.absent.0].map(|table| in_lanes(table, components));
+        let [mut shares, mut ons, mut entropies] = [(); 3].map(|()| vec![[0.0; LANES]; groups]);
         let (offset, entropy) = wide(
             #[inline(always)]
             || {
                 let (mut offset, mut entropy) = (0.0, 0.0);
                 for (i, r) in r.chunks_exact(components).enumerate() {
                     let all: f64 = r.iter().sum();
+                    load(r, &mut shares);
                     for c in 0..labels {
                         let at = i * labels + c;
                         if y[at] < 0 {
                             continue;
                         }
                         let f = means[at];
-                        let Tangent { curvature, offset: e, .. } = jaakkola_jordan(1.0, f * f + spreads[at]);
-                        let here = c * components..(c + 1) * components;
+                        let Tangent { curvature, response, offset: e } = tangent(f, spreads[at]);
+                        let here = c * groups..(c + 1) * groups;
                         let (s1, s0) = (&mut present[here.clone()], &mut not_present[here]);
                         let mut on = all;
                         if y[at] > 0 {
-                            s1.iter_mut().zip(r).for_each(|(s, r)| *s += r);
+                            s1.iter_mut().zip(&shares).for_each(|(s, r)| (0..LANES).for_each(|lane| s[lane] += r[lane]));
                         } else {
                             on = 0.0;
-                            let (l1, l0) = (of_label(&view.ln_present, c, components), of_label(&view.ln_absent, c, components));
-                            for k in 0..components {
-                                let ln_odds = l1[k] - l0[k];
-                                let (ln_total, a, h) = absent(f, ln_odds);
-                                s1[k] += r[k] * a;
-                                s0[k] += r[k] * (1.0 - a);
-                                on += r[k] * h;
-                                entropy += r[k] * (ln_total - h * f - a * ln_odds);
+                            let (l1, l0) = (of_label(&ln_present, c, groups), of_label(&ln_absent, c, groups));
+                            for k in 0..groups {
+                                for lane in 0..LANES {
+                                    let (ln_odds, r) = (l1[k][lane] - l0[k][lane], shares[k][lane]);
+                                    let (ln_total, a, h) = absent(f, ln_odds);
+                                    s1[k][lane] += r * a;
+                                    s0[k][lane] += r * (1.0 - a);
+                                    ons[k][lane] = r * h;
+                                    entropies[k][lane] = r * (ln_total - h * f - a * ln_odds);
+                                }
+                            }
+                            // one after the other, so that no number of lanes changes the sums
+                            for (h, e) in ons.as_flattened().iter().zip(entropies.as_flattened()).take(components) {
+                                on += h;
+                                entropy += e;
                             }
                         }
                         offset += all * e;
                         curvatures[at] = all * curvature;
-                        responses[at] = on - 0.5 * all;
+                        // with h = 0 instead of 1 the response is 1 less
+                        responses[at] = on - (1.0 - response) * all;
                     }
                 }
                 (offset, entropy)
             },
         );
+        for (sums, found) in [(&mut stats.present.0, &present), (&mut stats.absent.0, &not_present)] {
+            for (sums, groups) in sums.chunks_exact_mut(components).zip(found.chunks_exact(groups)) {
+                store(groups, sums);
+            }
+        }
         stats.weights.offset.0 += offset;
         stats.entropy.0 += entropy;
     }
@@ -156,8 +183,8 @@ pub(super) fn expected_sigmoids((means, spreads): (&[f64], &[f64]), out: &mut [f
     }
 }
 
-/// The components' numbers of a label in a table (C×K).
+/// The groups of components of a label in a table of them.
 #[inline(always)]
-fn of_label(table: &[f64], c: usize, components: usize) -> &[f64] {
-    &table[c * components..(c + 1) * components]
+fn of_label(table: &[Lanes], c: usize, groups: usize) -> &[Lanes] {
+    &table[c * groups..(c + 1) * groups]
 }

@@ -144,12 +144,12 @@ fn components_can_be_renamed() {
     toy.part.update(&mut one, &stats).unwrap();
     toy.part.update(&mut other, &other_stats).unwrap();
     one.permute(&order);
-    stats.permute(&order);
+    stats.permute(&order, 3);
     let close = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-11);
     assert!(close(&one.present, &other.present) && close(&one.absent, &other.absent));
     assert!(close(&stats.present.0, &other_stats.present.0) && close(&stats.absent.0, &other_stats.absent.0));
-    stats.each_table(&mut |table, width| move_component(table, width, 0, 2));
-    stats.permute(&[0, 1]);
+    stats.each_table(3, &mut |table, width| move_component(table, width, 0, 2));
+    stats.permute(&[0, 1], 3);
     let joined: Vec<f64> = renamed.chunks(3).flat_map(|r| [r[0] + r[2], r[1]]).collect();
     let direct = toy.sums(&toy.part.view(&toy.part.start(2)), &joined, 2);
     assert!(close(&stats.present.0, &direct.present.0) && close(&stats.weights.response.0, &direct.weights.response.0));

@@ -2,11 +2,14 @@
 //!
 //! Components see labels through their patterns alone ([`Patterns`]); each label has a linear classifier ([`Classifier`]). Both have a
 //! bound, and what is raised is the sum of the two. They meet when new rows are predicted (`stage.rs`). `by_rows.rs` is the form of
-//! the classifiers with variances alone, for minibatches of rows with many columns.
+//! the classifiers with variances alone, for minibatches of rows with many columns, and `shared.rs` the one with Böhning's bound, whose one
+//! matrix serves all labels.
 
 mod by_rows;
+mod shared;
 
 pub(crate) use by_rows::Scratch as RowScratch;
+pub(crate) use shared::Scratch as SharedScratch;
 
 use serde::{Deserialize, Serialize};
 

@@ -8,4 +8,5 @@ mod mixture;
 mod moves;
 mod odd;
 mod row_space;
+mod shared;
 mod small;

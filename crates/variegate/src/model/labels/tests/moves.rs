@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::shared::{design_and_gram, shared_moments};
 use super::small::*;
-use crate::data::design::{PanelScratch, packed_len};
+use crate::data::design::packed_len;
 use crate::data::{Dataset, blocks};
 use crate::model::labels::label_part::{LabelFactors, LabelPart};
 use crate::model::labels::logit::{self, Logit};
@@ -61,7 +62,7 @@ fn moments(m: &[f64], v: &[f64], x: &[f64], pattern: Option<usize>) -> (f64, f64
 }
 
 /// What the known labels of a row say of component k, number by number.
-fn label_term(labels: &LabelPart, q: &LabelFactors, x: &[f64], y: &[i8], k: usize) -> f64 {
+fn label_term(labels: &LabelPart, q: &LabelFactors, gram: &[f64], x: &[f64], y: &[i8], k: usize) -> f64 {
     let ln_cosh = |second: f64| (0.5 * second.sqrt()).cosh().ln() + 2.0f64.ln();
     let of = |p: &Logit, q: &logit::Factors, c: usize, pattern| {
         let width = p.dim + q.components;
@@ -90,6 +91,20 @@ fn label_term(labels: &LabelPart, q: &LabelFactors, x: &[f64], y: &[i8], k: usiz
                 let (a, b) = (q.patterns.ones[k * LABELS + c], q.patterns.zeros[k * LABELS + c]);
                 digamma(if y > 0.0 { a } else { b }) - digamma(a + b) + (y - 0.5) * f - ln_cosh(f * f + s2)
             }
+            (LabelPart::And(p), LabelFactors::AndShared(q)) => {
+                let q = &q.0;
+                let (f, s2) = shared_moments(&p.weights, &q.weights, gram, x, c);
+                let (a, b) = (q.present[c * q.components + k], q.absent[c * q.components + k]);
+                let (yes, no) = (digamma(a) - digamma(a + b), digamma(b) - digamma(a + b));
+                let (on, off) = (f - log1p_exp(f) - s2 / 8.0, -log1p_exp(f) - s2 / 8.0);
+                if y > 0.0 { yes + on } else { log_sum_exp(&[no + off, no + on, yes + off]) }
+            }
+            (LabelPart::Cut(p), LabelFactors::CutShared(q)) => {
+                let q = &q.0;
+                let (f, s2) = shared_moments(&p.classifier.prior, &q.weights, gram, x, c);
+                let (a, b) = (q.patterns.ones[k * LABELS + c], q.patterns.zeros[k * LABELS + c]);
+                digamma(if y > 0.0 { a } else { b }) - digamma(a + b) + y * f - log1p_exp(f) - s2 / 8.0
+            }
             _ => unreachable!(),
         })
         .sum()
@@ -98,21 +113,20 @@ fn label_term(labels: &LabelPart, q: &LabelFactors, x: &[f64], y: &[i8], k: usiz
 /// The bound from sums is the one that is found row by row, label by label, with unknown entries left out.
 #[test]
 fn the_bound_from_sums_is_that_of_rows_by_hand() {
-    for kind in ["jj", "factorised", "bohning", "and", "cut"] {
+    for kind in ["jj", "factorised", "bohning", "and", "cut", "shared and", "shared cut"] {
         let data = groups(kind, 40, 3.0, 6);
         let mixture = mixture(kind);
         let q = climbed(&Vb { max_sweeps: 4, ..vb(kind, 5, MoveKind::None) }, &data, 3).q;
         let sums = visit(&mixture, &q, &data);
         let weights = q.sticks.ln_weights();
         let mut by_hand = -mixture.divergence(&q);
-        let mut scratch = PanelScratch::default();
-        let design = mixture.inputs.classifier.panel(data.x.view(), &mut scratch).dense().unwrap().to_vec();
+        let (design, gram) = design_and_gram(&mixture, &data);
         for block in blocks(&data, 1) {
             let i = block.first_row as usize;
             let mut l = weights.clone();
             mixture.kernel.expected(&q.components).evaluate(block.x, &mut l, &mut Default::default());
             let x = &design[i * (COLUMNS + 1)..(i + 1) * (COLUMNS + 1)];
-            l.iter_mut().enumerate().for_each(|(k, l)| *l += label_term(&mixture.labels, &q.labels, x, block.y.labels(), k));
+            l.iter_mut().enumerate().for_each(|(k, l)| *l += label_term(&mixture.labels, &q.labels, &gram, x, block.y.labels(), k));
             by_hand += log_sum_exp(&l);
         }
         let from_sums = mixture.bound(&q, &sums);
@@ -123,7 +137,7 @@ fn the_bound_from_sums_is_that_of_rows_by_hand() {
 /// Four groups are four components, from one component and from twenty, and no ascent without moves is better.
 #[test]
 fn groups_are_found_from_any_start() {
-    for (kind, seed) in [("jj", 1), ("and", 2), ("cut", 3), ("shared", 4)] {
+    for (kind, seed) in [("jj", 1), ("and", 2), ("cut", 3), ("shared", 4), ("shared and", 5), ("shared cut", 6)] {
         let data = groups(kind, 240, 8.0, seed);
         let best = (0..3).map(|s| climbed(&vb(kind, 20, MoveKind::None), &data, s).bound).fold(f64::NEG_INFINITY, f64::max);
         for components in [1, 20] {
@@ -267,7 +281,7 @@ pub(super) fn same_bits<P: Program + Clone>(program: &P, data: &Dataset<'_>) {
 
 #[test]
 fn workers_and_resumed_runs_give_the_same_bits() {
-    for kind in ["jj", "shared", "cut"] {
+    for kind in ["jj", "shared", "cut", "shared and", "shared cut"] {
         // from one component, so that splits fall among the sweeps
         let program = Vb { tol: 1e-4, ..vb(kind, 1, MoveKind::SplitMerge) };
         same_bits(&program, &groups(kind, 90, 6.0, 3));

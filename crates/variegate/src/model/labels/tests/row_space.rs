@@ -200,11 +200,12 @@ fn the_form_goes_by_size() {
         let survey = crate::run::survey(data, &model.questions(), None).unwrap();
         match Schema::of(&survey, &settings).unwrap().0.mixture(&settings).unwrap().labels {
             LabelPart::InRowSpace(_) => "row space",
-            LabelPart::Shared(_) => "shared",
+            part if part.needs_columns() => "shared",
             _ => "all columns",
         }
     };
     let (few, many, most) = (texts(60, 300, 4, 3), texts(60, 1_449, 45, 3), texts(60, 6_000, 45, 3));
+    let wide = texts(720, 1_001, 53, 3);
     let mut partly = texts(60, 1_449, 45, 3);
     if let Target::Labels(labels) = &mut partly.target {
         labels.values[0] = -1;
@@ -221,6 +222,12 @@ fn the_form_goes_by_size() {
         (&many, json!({}), "shared"),
         (&many, json!({ "bound": "jj" }), "row space"),
         (&many, json!({ "coupling": "cut" }), "row space"),
+        (&many, json!({ "coupling": "cut", "bound": "bohning" }), "shared"),
+        (&wide, json!({ "coupling": "cut" }), "shared"),
+        (&wide, json!({ "coupling": "and" }), "shared"),
+        (&wide, json!({ "coupling": "and", "bound": "jj" }), "all columns"),
+        (&wide, json!({ "coupling": "cut", "classifier": "svm" }), "all columns"),
+        (&wide, json!({ "coupling": "cut", "class_weight": "balanced" }), "all columns"),
         (&partly, json!({}), "row space"),
         (&partly, json!({ "bound": "bohning" }), "row space"),
         (&most, json!({}), "row space"),

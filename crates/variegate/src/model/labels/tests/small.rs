@@ -18,7 +18,12 @@ pub(super) const LABELS: usize = 3;
 pub(super) const COLUMNS: usize = 2;
 
 /// Couplings, bounds and forms.
-pub(super) const KINDS: [&str; 7] = ["jj", "factorised", "bohning", "shared", "and", "cut", "svm"];
+pub(super) const KINDS: [&str; 9] = ["jj", "factorised", "bohning", "shared", "and", "cut", "svm", "shared and", "shared cut"];
+
+/// Whether one matrix serves all labels of a kind, which are known together.
+pub(super) fn is_shared(kind: &str) -> bool {
+    kind.starts_with("shared")
+}
 
 /// A coupling with a bound, of rows as they are.
 pub(super) fn mixture(kind: &str) -> Mixture {
@@ -28,14 +33,19 @@ pub(super) fn mixture(kind: &str) -> Mixture {
 /// The same of so many columns.
 pub(super) fn mixture_of(kind: &str, columns: usize) -> Mixture {
     let coupling = match kind {
-        "and" => Coupling::And,
-        "cut" | "svm" => Coupling::Cut,
+        "and" | "shared and" => Coupling::And,
+        "cut" | "svm" | "shared cut" => Coupling::Cut,
         _ => Coupling::Logit,
     };
     let classifier = if kind == "svm" { ClassifierKind::Svm } else { ClassifierKind::Logistic };
     let settings = Settings { coupling, classifier, ..Settings::default() };
     let names = (1..=LABELS).map(|c| c.to_string()).collect();
     let mut mixture = Schema::drawn(columns, names, KernelKind::GaussianDiag).mixture(&settings).unwrap();
+    match &mut mixture.labels {
+        LabelPart::And(p) if is_shared(kind) => p.weights.bound = Bound::Bohning,
+        LabelPart::Cut(p) if is_shared(kind) => p.classifier.prior.bound = Bound::Bohning,
+        _ => {}
+    }
     if let LabelPart::Logit(p) = &mut mixture.labels {
         match kind {
             "factorised" => p.form = Form::Factorised,
@@ -70,7 +80,7 @@ pub(super) fn groups(kind: &str, rows: usize, width: f64, seed: u64) -> Dataset<
         let hide = open01(&mut rng) < 0.2;
         for often in often {
             let present = open01(&mut rng) < often * if row[0] > centre[0] { 1.0 } else { 0.8 };
-            let unknown = if kind == "shared" { hide } else { open01(&mut rng) < 0.2 };
+            let unknown = if is_shared(kind) { hide } else { open01(&mut rng) < 0.2 };
             y.push(if unknown { -1 } else { i8::from(present) });
         }
     }

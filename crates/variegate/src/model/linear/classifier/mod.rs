@@ -207,9 +207,10 @@ impl Classifier {
         panel.t_mul_add(responses, labels, &mut stats.response.0);
     }
 
-    /// Curvatures and linear terms of all labels (rows×C each) at the best points of their bounds, given means and variances of x̃ᵀw.
-    pub(crate) fn tangents_at(&self, (means, spreads): (&[f64], &[f64]), y: &[i8], into: (&mut Vec<f64>, &mut Vec<f64>)) {
-        self.tangents(y, &[], into, |at, c| self.tangent(f64::from(y[at]), c, means[at], spreads[at]));
+    /// Curvatures and linear terms of all labels (rows×C each) at the best points of their bounds, given means and variances of x̃ᵀw; gives the sum
+    /// of offsets.
+    pub(crate) fn tangents_at(&self, (means, spreads): (&[f64], &[f64]), y: &[i8], into: (&mut Vec<f64>, &mut Vec<f64>)) -> f64 {
+        self.tangents(y, &[], into, |at, c| self.tangent(f64::from(y[at]), c, means[at], spreads[at]))
     }
 
     /// Curvatures and linear terms of all known labels of weight above 0, and 0 of the others; gives the sum of offsets.

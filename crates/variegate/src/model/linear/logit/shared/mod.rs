@@ -10,8 +10,9 @@
 //! ```
 //!
 //! x̃ᵀV_ww x̃ is the same for all components of a row and drops out of responsibilities: rows leave it out, and the bound loses
-//! [`SharedBohning::left_out`]. `rows.rs` holds what is done to rows.
+//! [`SharedBohning::left_out`]. `rows.rs` holds what is done to rows, `alone.rs` the same of weights without patterns.
 
+mod alone;
 mod basis;
 mod rows;
 
@@ -90,9 +91,9 @@ pub(crate) struct View {
 /// Sums over labelled rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stats {
-    /// B = Σ_i r x̃/4 (K×dim).
+    /// B = Σ_i r x̃/4 (K×dim); without patterns Σ_i x̃/4 (dim), for the bias.
     pub(crate) cross: Sum<Vec<f64>>,
-    /// d = Σ_i r/4 (K).
+    /// d = Σ_i r/4 (K); without patterns a quarter of the rows (1).
     pub(crate) mass: Sum<Vec<f64>>,
     /// g_c (C×dim).
     pub(crate) response: Sum<Vec<f64>>,
@@ -104,9 +105,14 @@ pub(crate) struct Stats {
 merge_fields!(Stats, cross, mass, response, pattern_response, offset);
 
 impl Stats {
+    /// Number of components that have patterns.
+    fn components(&self) -> usize {
+        if self.pattern_response.0.is_empty() { 0 } else { self.mass.0.len() }
+    }
+
     /// Component `order[k]` becomes component k; one that is not named is left out.
     pub(crate) fn permute(&mut self, order: &[usize]) {
-        let components = self.mass.0.len();
+        let components = self.components();
         if components == 0 {
             return;
         }
@@ -118,7 +124,7 @@ impl Stats {
 
     /// Calls f(numbers of all components, numbers of each) for every table that has components, label by label where labels come first.
     pub(crate) fn each_table(&mut self, f: &mut dyn FnMut(&mut [f64], usize)) {
-        let components = self.mass.0.len();
+        let components = self.components();
         if components == 0 {
             return;
         }
@@ -211,10 +217,15 @@ impl SharedBohning {
 
     /// The data's precision of the border, packed, and Ẽᵀ (border×columns).
     fn border(&self, stats: &Stats, basis: &Basis) -> (Vec<f64>, Vec<f64>) {
-        let (dim, bias, components) = (self.prior.dim, self.bias(), stats.mass.0.len());
+        let (dim, bias, components) = (self.prior.dim, self.bias(), stats.components());
         let size = bias + components;
         let mut rows = vec![0.0; size * dim];
         let mut data = vec![0.0; packed_len(size)];
+        if components == 0 && bias > 0 {
+            rows.copy_from_slice(&stats.cross.0);
+            data[0] = stats.mass.0[0];
+            return (data, basis.turn(&rows, size));
+        }
         for (k, (b, &d)) in stats.cross.0.chunks_exact(dim).zip(&stats.mass.0).enumerate() {
             let at = bias + k;
             rows[at * dim..(at + 1) * dim].copy_from_slice(b);
@@ -232,7 +243,7 @@ impl SharedBohning {
     /// The global step from sums: q(β_c) of each label given E τ, then q(τ). The number of components is that of the sums.
     pub(crate) fn update(&self, q: &mut Factors, stats: &Stats, basis: &Basis) -> Result<()> {
         let prior = &self.prior;
-        let (labels, dim, columns, bias, components) = (prior.labels, prior.dim, prior.columns(), self.bias(), stats.mass.0.len());
+        let (labels, dim, columns, bias, components) = (prior.labels, prior.dim, prior.columns(), self.bias(), stats.components());
         let size = bias + components;
         let (data, turned) = self.border(stats, basis);
         let turned_response = basis.turn(&stats.response.0, labels);

@@ -2,6 +2,7 @@
 
 use super::super::super::bound::{bohning, bohning_value};
 use super::super::super::expected_sigmoid::expected_sigmoid;
+use super::super::super::lanes::{LANES, in_lanes, load, store};
 use super::super::super::normal_factor::diagonal;
 use super::{Basis, Factors, SharedBohning, Stats, View, scale_columns};
 use crate::data::Panel;
@@ -12,18 +13,18 @@ use crate::linalg::{self, wide};
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// x̃ᵀm_w (rows×C).
-    means: Vec<f64>,
+    pub(super) means: Vec<f64>,
     /// Of one label: r/4 or x̃ᵀ Σ_c V_wb,k (rows×K).
     shares: Vec<f64>,
     /// Σ_k r κ (rows×C).
     responses: Vec<f64>,
     /// Rows in the eigenvectors (rows×columns), and their squares.
-    turned: Vec<f64>,
-    squares: Vec<f64>,
+    pub(super) turned: Vec<f64>,
+    pub(super) squares: Vec<f64>,
     /// x̃ᵀ(A + τ)⁻¹x̃ without the bias (rows×C).
-    alone: Vec<f64>,
+    pub(super) alone: Vec<f64>,
     /// Ẽᵀ diag(j) Uᵀx of one label (rows×border).
-    border: Vec<f64>,
+    pub(super) border: Vec<f64>,
 }
 
 impl SharedBohning {
@@ -43,6 +44,8 @@ impl SharedBohning {
         panel.mul_t(&view.weights, labels, means);
         shares.resize(rows * components, 0.0);
         panel.mul_t(&view.cross, components, shares);
+        let (patterns, groups) = (in_lanes(&view.patterns, components), components.div_ceil(LANES));
+        let mut sums = vec![[0.0; LANES]; groups];
         wide(
             #[inline(always)]
             || {
@@ -51,11 +54,16 @@ impl SharedBohning {
                     if y[0] < 0 {
                         continue;
                     }
-                    for ((&y, f), patterns) in y.iter().zip(means).zip(view.patterns.chunks_exact(components)) {
-                        for (o, b) in out.iter_mut().zip(patterns) {
-                            *o += bohning_value(f64::from(y), f + b, 0.0);
+                    load(out, &mut sums);
+                    for ((&y, f), patterns) in y.iter().zip(means).zip(patterns.chunks_exact(groups)) {
+                        let y = f64::from(y);
+                        for (sum, b) in sums.iter_mut().zip(patterns) {
+                            for lane in 0..LANES {
+                                sum[lane] += bohning_value(y, f + b[lane], 0.0);
+                            }
                         }
                     }
+                    store(&sums, out);
                     for ((o, x), v) in out.iter_mut().zip(cross).zip(&view.pattern_variances) {
                         *o -= 0.125 * (2.0 * x + v);
                     }
@@ -79,6 +87,9 @@ impl SharedBohning {
             buffer.resize(len, 0.0);
         }
         let (mass, pattern_response) = (&mut stats.mass.0, &mut stats.pattern_response.0);
+        let (patterns, groups) = (in_lanes(&view.patterns, components), components.div_ceil(LANES));
+        let mut of_patterns = in_lanes(pattern_response, components);
+        let [mut r_lanes, mut responses_lanes, mut offsets] = [(); 3].map(|()| vec![[0.0; LANES]; groups]);
         stats.offset.0 += wide(
             #[inline(always)]
             || {
@@ -92,31 +103,42 @@ impl SharedBohning {
                         *s = 0.25 * r;
                         *m += 0.25 * r;
                     }
+                    load(r, &mut r_lanes);
                     let labels = y.iter().zip(means).zip(responses.iter_mut());
-                    let patterns = view.patterns.chunks_exact(components).zip(pattern_response.chunks_exact_mut(components));
+                    let patterns = patterns.chunks_exact(groups).zip(of_patterns.chunks_exact_mut(groups));
                     for (((&y, f), response), (patterns, sums)) in labels.zip(patterns) {
-                        for ((b, s), r) in patterns.iter().zip(sums).zip(r) {
-                            let tangent = bohning(f64::from(y), f + b);
-                            *s += r * tangent.response;
-                            *response += r * tangent.response;
-                            offset += r * tangent.offset;
+                        let y = f64::from(y);
+                        let found = responses_lanes.iter_mut().zip(offsets.iter_mut());
+                        for (((b, sum), r), (to, offset)) in patterns.iter().zip(sums).zip(&r_lanes).zip(found) {
+                            for lane in 0..LANES {
+                                let tangent = bohning(y, f + b[lane]);
+                                to[lane] = r[lane] * tangent.response;
+                                offset[lane] = r[lane] * tangent.offset;
+                                sum[lane] += to[lane];
+                            }
+                        }
+                        // one after the other, so that no number of lanes changes the sums
+                        let found = responses_lanes.as_flattened().iter().zip(offsets.as_flattened());
+                        for (t, o) in found.take(components) {
+                            *response += t;
+                            offset += o;
                         }
                     }
                 }
                 offset
             },
         );
+        for (sums, groups) in pattern_response.chunks_exact_mut(components).zip(of_patterns.chunks_exact(groups)) {
+            store(groups, sums);
+        }
         panel.t_mul_add(shares, components, &mut stats.cross.0);
         panel.t_mul_add(responses, labels, &mut stats.response.0);
     }
 
-    /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
-    /// patterns have their prior.
-    pub(crate) fn probabilities(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
-        let (labels, components, rows) = (self.prior.labels, q.components, panel.rows());
-        let (columns, bias) = (self.prior.columns(), self.bias());
-        let size = bias + components;
-        let Scratch { means, turned, squares, alone, border, .. } = scratch;
+    /// x̃ᵀm_w of new rows, the rows in the eigenvectors, and x̃ᵀ(A + τ)⁻¹x̃ without the bias.
+    pub(super) fn alone(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, scratch: &mut Scratch) {
+        let (labels, rows, columns) = (self.prior.labels, panel.rows(), self.prior.columns());
+        let Scratch { means, turned, squares, alone, .. } = scratch;
         means.resize(rows * labels, 0.0);
         panel.mul_t(&q.weights, labels, means);
         turned.resize(rows * columns, 0.0);
@@ -130,6 +152,16 @@ impl SharedBohning {
             let inverses: Vec<f64> = q.used_precision.iter().flat_map(inverse).collect();
             linalg::mul_t(squares, &inverses, alone, rows, columns, labels, false);
         }
+    }
+
+    /// Probabilities of the labels of new rows, out (rows×(K+1)×C): those of each component, and last those of a new component, whose
+    /// patterns have their prior.
+    pub(crate) fn probabilities(&self, q: &Factors, basis: &Basis, panel: &mut Panel<'_>, out: &mut [f64], scratch: &mut Scratch) {
+        let (labels, components, rows) = (self.prior.labels, q.components, panel.rows());
+        let (columns, bias) = (self.prior.columns(), self.bias());
+        let size = bias + components;
+        self.alone(q, basis, panel, scratch);
+        let Scratch { means, turned, alone, border, .. } = scratch;
         let mut selected = vec![0.0; size];
         let mut solved = vec![0.0; size];
         border.resize(rows * size, 0.0);
