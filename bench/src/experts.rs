@@ -18,7 +18,7 @@ use variegate_io::read::{ColumnSpec, ReadOptions, read};
 use crate::Options;
 use crate::clock::{figures, seconds};
 
-fn data(options: &Options, key: &str) -> Result<Dataset<'static>> {
+pub fn data(options: &Options, key: &str) -> Result<Dataset<'static>> {
     let path = options.word(key, "");
     let target = (!path.ends_with(".svm")).then(|| ColumnSpec::column("y"));
     let data = read(Path::new(path), &ReadOptions { target, ..ReadOptions::default() })?;
@@ -28,6 +28,7 @@ fn data(options: &Options, key: &str) -> Result<Dataset<'static>> {
 pub fn run(options: &Options) -> Result<Value> {
     match options.word("work", "ess") {
         "pass" => pass(options),
+        "vb" => crate::experts_vb::run(options),
         _ => ess(options),
     }
 }

@@ -4,6 +4,7 @@
 
 mod clock;
 mod experts;
+mod experts_vb;
 mod factors;
 mod features;
 mod labels;

@@ -6,21 +6,23 @@
 //!
 //! with lower bounds of the experts' and gate's expectations (`bounds.rs`) and of the normalisers of the directions' chain (`side.rs`): below the
 //! log evidence, and never falling. With posterior regularisation directions are independent, and λ₁Ω(â) + λ₂Ω(ê) is added.
-//! A sweep is one visit to the rows, then an update of every component (`component.rs`), lengthened; the next visit accepts it if the
-//! objective has risen, else the plain update takes its place. A state holds the best q with its objective, and the candidate that is to be visited next.
+//! A sweep is one visit to the rows, then an update of every component (`component.rs`), lengthened or, later, mixed with those before it; the
+//! next visit accepts it if the objective has risen, else the plain update takes its place. A state holds the best q with its objective, and the candidate that is to be visited next.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `bounds.rs` | bounds of a row, and what they leave for updates |
-//! | `rows.rs` | the visit |
+//! | `rows.rs`, `classes.rs` | the visit; its part for experts over more than two classes |
 //! | `factor.rs`, `side.rs`, `fit.rs` | q of a component, of experts or gates, of the mixture |
 //! | `step.rs`, `component.rs`, `sphere.rs` | the next q; the best one of a component; its direction |
-//! | `relax.rs` | longer steps, as long as they pay |
+//! | `relax.rs`, `mixing.rs` | longer steps, as long as they pay; steps mixed from several |
 
 mod bounds;
+mod classes;
 pub(super) mod component;
 pub(super) mod factor;
 pub(super) mod fit;
+mod mixing;
 mod relax;
 mod rows;
 pub(super) mod side;
@@ -47,6 +49,7 @@ use crate::prior::Directions;
 use crate::prior::angular::Regulariser;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::{Error, Result};
+use mixing::Memory;
 use relax::Relaxation;
 use side::Side;
 
@@ -120,6 +123,8 @@ pub(super) struct State {
     gram: Vec<f64>,
     /// Bound of the largest eigenvalue of Σ xxᵀ, where Gram matrices are not formed.
     most: f64,
+    /// The last points and their steps. It is last: version 1 of the saved state had none.
+    memory: Memory,
 }
 
 impl State {
@@ -137,6 +142,7 @@ impl State {
             relaxation: Relaxation::default(),
             gram: Vec::new(),
             most: 0.0,
+            memory: Memory::default(),
         }
     }
 }
@@ -269,7 +275,7 @@ impl Vb {
 
 impl Program for Vb {
     const NAME: &'static str = "experts/vb";
-    const RELEASES: &'static [&'static str] = &["0.1"];
+    const RELEASES: &'static [&'static str] = &["0.1", "0.1"];
     type Global = State;
     type Local = ();
     type Ask<'a> = Ask<'a>;
@@ -281,6 +287,11 @@ impl Program for Vb {
         let mut state = State::new(self.around(&point));
         self.prepare(&mut state, rows)?;
         Ok(state)
+    }
+
+    fn convert(version: u16, global: &[u8]) -> Option<State> {
+        let memory = postcard::to_stdvec(&Memory::default()).ok()?;
+        if version == 1 { postcard::from_bytes(&[global, &memory].concat()).ok() } else { None }
     }
 
     fn local(&self, _: &Block<'_>, _: Stream) {}
@@ -306,7 +317,9 @@ impl Program for Vb {
             state.converged = state.still > 1;
             let (plain, bold) = self.step(&candidate, &stats, state);
             let ahead = bold.unwrap_or_else(|| plain.clone());
-            let beyond = state.relaxation.beyond(&candidate.coordinates(), &ahead.coordinates()).and_then(|at| ahead.at(&at));
+            let (x, end) = (candidate.coordinates(), ahead.coordinates());
+            state.memory.remember(&x, &end);
+            let beyond = state.memory.mixed().or_else(|| state.relaxation.beyond(&x, &end)).and_then(|at| ahead.at(&at));
             (state.next, state.plain) = (beyond.unwrap_or(ahead), Some(plain));
             state.q = candidate;
         } else if let Some(plain) = state.plain.take() {
@@ -314,6 +327,7 @@ impl Program for Vb {
             refused = true;
             state.next = plain;
             state.relaxation.reset();
+            state.memory.forget();
         } else if self.grams || state.most.is_infinite() || objective >= state.objective - 1e-9 * state.objective.abs() {
             // a plain step cannot fall but by rounding: as high as numbers go
             state.converged = true;
@@ -322,6 +336,9 @@ impl Program for Vb {
             refused = true;
             state.most *= 2.0;
             state.next = state.q.clone();
+        }
+        if state.converged {
+            state.memory.forget();
         }
         let extras = vec![("elbo".to_string(), state.elbo), ("refused".to_string(), f64::from(u8::from(refused)))];
         Ok(Report { objective: state.objective, components: self.shape.experts as u32, converged: state.converged, extras })

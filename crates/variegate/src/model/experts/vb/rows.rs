@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::Vb;
 use super::bounds::{bouchard, log_odds};
+use super::classes::ClassBounds;
 use super::fit::Fit;
 use crate::data::X;
 use crate::data::design::{PanelScratch, packed_len};
@@ -124,6 +125,8 @@ pub(crate) struct Scratch {
     /// w of each component that needs one.
     curvatures: Vec<f64>,
     norms: Vec<f64>,
+    /// More than two classes: what experts say of the rows of a panel.
+    bounds: ClassBounds,
     row: Row,
     likelihood: LikelihoodScratch,
 }
@@ -139,10 +142,6 @@ struct Row {
     spread: Vec<f64>,
     /// Probability of each gate at the means.
     open: Vec<f64>,
-    /// Class scores of an expert.
-    class: Vec<f64>,
-    /// V'(1[y] − p) of each expert, in contrasts.
-    contrast: Vec<f64>,
 }
 
 /// Numbers ∝ exponentials, the largest 1; gives back ln of the sum of exponentials.
@@ -191,7 +190,7 @@ impl Vb {
         for from in (0..n).step_by(step) {
             let to = (from + step).min(n);
             let rows = to - from;
-            let Scratch { panel, scores, slopes, curvatures, norms, row, .. } = &mut *scratch;
+            let Scratch { panel, scores, slopes, curvatures, norms, bounds, row, .. } = &mut *scratch;
             scores.resize(rows * vectors, f64::NAN);
             slopes.resize(rows * vectors, f64::NAN);
             curvatures.resize(rows * curved, f64::NAN);
@@ -206,7 +205,7 @@ impl Vb {
             row.resize(&self.shape);
             wide(
                 #[inline(always)]
-                || self.bound_rows(view, block, from, scores, slopes, curvatures, norms, row, &mut stats),
+                || self.bound_rows(view, block, from, scores, slopes, curvatures, norms, bounds, row, &mut stats),
             );
             panel.t_mul_add(slopes, vectors, &mut stats.linear.0);
             if whole {
@@ -230,12 +229,16 @@ impl Vb {
         slopes: &mut [f64],
         curvatures: &mut [f64],
         norms: &[f64],
+        bounds: &mut ClassBounds,
         row: &mut Row,
         stats: &mut Stats,
     ) {
         let (k, j, gates, vectors, curved) = (self.shape.experts, self.shape.rows(), self.shape.gates(), self.vectors(), self.curved());
         let whole = self.grams;
         let classes = block.y.classes();
+        if j > 1 {
+            bounds.fill(&self.shape, view, scores, norms, &classes[from..from + norms.len()]);
+        }
         let rows = scores.chunks_exact_mut(vectors).zip(slopes.chunks_exact_mut(vectors)).zip(curvatures.chunks_exact_mut(curved));
         for (i, (((u, g), w), &norm)) in rows.zip(norms).enumerate() {
             let count = block.weight(from + i);
@@ -258,10 +261,7 @@ impl Vb {
                     (*value, *w) = log_odds(sign, t + m, second);
                 }
             } else {
-                for e in 0..k {
-                    row.expert[e] =
-                        self.class_bound(view, e, &u[e * j..(e + 1) * j], norm, class as usize, &mut row.class, &mut row.contrast);
-                }
+                row.expert.copy_from_slice(&bounds.values[i * k..(i + 1) * k]);
             }
             // gate
             let mut value = 0.0;
@@ -304,7 +304,7 @@ impl Vb {
                     w[e] = 0.25 * share;
                     for c in e * j..(e + 1) * j {
                         let mean = view.scale[e] * u[c] + view.intercepts[c];
-                        g[c] = share * row.contrast[c] + w[e] * mean;
+                        g[c] = share * bounds.contrasts[i * k * j + c] + w[e] * mean;
                     }
                 }
             }
@@ -337,24 +337,6 @@ impl Vb {
                 }
             }
         }
-    }
-
-    /// The bound of an expert over more than two classes; its slopes in contrasts are written.
-    #[inline(always)]
-    fn class_bound(&self, view: &View<'_>, e: usize, u: &[f64], norm: f64, class: usize, score: &mut [f64], contrast: &mut [f64]) -> f64 {
-        let j = u.len();
-        let v = self.shape.contrasts();
-        let (scale, square) = (view.scale[e], u.iter().map(|u| u * u).sum::<f64>());
-        for (score, v) in score.iter_mut().zip(v.chunks_exact(j)) {
-            *score = (0..j).map(|r| v[r] * (scale * u[r] + view.intercepts[e * j + r])).sum();
-        }
-        let own = score[class];
-        let (ln_sum, sum) = exponentials(score);
-        let variance = view.isotropic[e] * norm + (view.along[e] - scale * scale) * square + view.variance[e];
-        for r in 0..j {
-            contrast[e * j + r] = v[class * j + r] - score.iter().zip(v.chunks_exact(j)).map(|(s, v)| s * v[r]).sum::<f64>() / sum;
-        }
-        own - ln_sum - 0.125 * variance
     }
 
     pub(super) fn visit_likelihood(&self, weights: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> Stats {
@@ -391,7 +373,5 @@ impl Row {
         for buffer in [&mut self.expert, &mut self.gate, &mut self.spread, &mut self.open] {
             buffer.resize(k, 0.0);
         }
-        self.class.resize(shape.classes, 0.0);
-        self.contrast.resize(k * shape.rows(), 0.0);
     }
 }

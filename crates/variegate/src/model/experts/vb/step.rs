@@ -11,6 +11,8 @@ use crate::model::experts::settings::GateBound;
 
 /// Turns that all components take between two visits: directions pull at each other, which costs no visit.
 const PASSES: usize = 5;
+/// Numbers of Gram matrices that are kept unpacked during a step: 128 MB.
+const MOST_UNPACKED: usize = 16_000_000;
 /// Curvature of a gate where a step may be bold, as a part of ½: this many times the mean of π(1 − π). At 2 it is that of the gate alone, at 4
 /// that of two gates which move against each other; the ascent was fastest in between.
 const BOLD: f64 = 3.0;
@@ -83,7 +85,10 @@ impl Vb {
         }
         let linear = if bold { &flatter[..] } else { linear };
         let mut means = side.means();
-        let mut own = vec![0.0; if self.grams { d * d } else { 0 }];
+        // unpacking strides through all Gram matrices: once a step, where there is room for all of them
+        let curves = if self.grams { curved.saturating_sub(first).min(count) } else { 0 };
+        let kept = if curves * d * d <= MOST_UNPACKED { curves } else { curves.min(1) };
+        let mut own = vec![0.0; kept * d * d];
         for pass in 0..if self.grams { PASSES } else { 1 } {
             for k in 0..count {
                 let at = first + k;
@@ -99,8 +104,12 @@ impl Vb {
                         most: (most * state.most).min(stats.traces.0[at]),
                     }
                 } else if at < curved {
-                    unpack(&stats.grams.0, d, curved, at, 1.0, &mut own);
-                    Curvature::Whole(&own)
+                    let place = if kept == curves { k } else { 0 };
+                    let own = &mut own[place * d * d..(place + 1) * d * d];
+                    if pass == 0 || kept < curves {
+                        unpack(&stats.grams.0, d, curved, at, 1.0, own);
+                    }
+                    Curvature::Whole(own)
                 } else {
                     Curvature::Whole(&state.gram)
                 };

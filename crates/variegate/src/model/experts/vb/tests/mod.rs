@@ -128,3 +128,14 @@ fn optima_as_computed_elsewhere() {
         assert!(best < EVIDENCE);
     }
 }
+
+/// A state saved before steps were mixed is read as one that remembers no points.
+#[test]
+fn states_of_the_first_version_are_read() {
+    let state = climb(&program(3, 2, 3, true), &dataset(30, 3, 2), 25, 1);
+    assert_ne!(state.memory, Memory::default());
+    let (bytes, memory) = (postcard::to_stdvec(&state).unwrap(), postcard::to_stdvec(&state.memory).unwrap());
+    let found = Vb::convert(1, &bytes[..bytes.len() - memory.len()]).unwrap();
+    assert_eq!(found, State { memory: Memory::default(), ..state });
+    assert!(Vb::convert(2, &bytes).is_none());
+}
