@@ -181,7 +181,8 @@ def main():
     parser.add_argument("--restarts", type=int, help="short chains that a fit begins with")
     parser.add_argument("--rows", type=int, help="so many rows of a set, at random")
     parser.add_argument("--halves", type=int, help="halves of so many new rows are hidden, not of all")
-    parser.add_argument("--priors", nargs="+", default=list(PRIORS))
+    parser.add_argument("--priors", nargs="*", default=list(PRIORS))
+    parser.add_argument("--others", nargs="*", default=["SVD", "NMF", "ICA", "dictionary"])
     parser.add_argument("--out", type=Path, default=Path("bench/out/features.json"))
     options = parser.parse_args()
     if options.table:
@@ -222,7 +223,7 @@ def main():
                     )
             common = [r["common"] for r in results if (r["set"], r["split"], r["method"]) == (name, split, "ibp")]
             rank = max(1, min(round(common[0]) if common else 10, X.shape[1] - 1))
-            for method in ("SVD", "NMF", "ICA", "dictionary"):
+            for method in options.others:
                 if (name, split, method) not in done and (
                     found := theirs(method, rank, X, y, train, test, split, options.halves)
                 ):
