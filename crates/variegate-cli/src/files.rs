@@ -49,6 +49,21 @@ pub fn arguments() -> Vec<Arg> {
     all
 }
 
+/// Where the labels are that chains begin with. They are read as a target is, which a model of rows alone has not.
+pub const START_LABELS: &str = "start-labels";
+
+/// The option that names them.
+pub fn start_labels() -> Arg {
+    Arg::new(START_LABELS)
+        .long(START_LABELS)
+        .value_name("COLUMN")
+        .help(
+            "Column with the label of each row that chains begin with, empty where it is not known; a path down the tree is written a/b; \
+             FILE:COLUMN takes it from another file with the same rows",
+        )
+        .help_heading(DATA)
+}
+
 /// The data file alone; `-` is standard input.
 pub fn file(help: &'static str) -> Arg {
     Arg::new("data").value_name("DATA").required(true).value_parser(value_parser!(PathBuf)).help(format!("{help}; - for standard input"))
@@ -83,7 +98,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// How the file is to be read.
 pub fn read_options(matches: &ArgMatches) -> Result<ReadOptions> {
     let mut options = ReadOptions {
-        target: column(matches, "target")?,
+        target: column(matches, "target")?.or(column(matches, START_LABELS)?),
         weights: column(matches, "weights")?,
         sources: column(matches, "sources")?,
         columns: matches.get_many::<String>("columns").map(|c| c.cloned().collect()),

@@ -30,10 +30,6 @@ Settings and their defaults: variegate fit MODEL --help";
 /// Options that make sense only with something to predict.
 const NEED_TARGET: [&str; 3] = ["target", "cv", "grid"];
 
-/// What a column of labels is where chains begin with it.
-const START_LABELS: &str = "Column with the label of each row that chains begin with, empty where it is not known; a path down the tree is \
-                            written a/b; FILE:COLUMN takes it from another file with the same rows";
-
 pub fn command() -> Command {
     let command = Command::new("fit").about("Fit a model to a data file").after_help(EXAMPLES);
     options::families(command, |family, command| {
@@ -49,15 +45,15 @@ pub fn with_arguments(family: &dyn Family, command: Command, more: impl IntoIter
     let (target, settings) = (options::target_of(family), family.settings());
     // a setting of the family's own goes before what data have of that name
     let own = |id: &str| settings.iter().any(|s| s.name == id);
-    let begins = options::takes_start_labels(family);
+    let start_labels = options::takes_start_labels(family).then(files::start_labels);
     command
         .args(files::arguments().into_iter().filter(|arg| !own(arg.get_id().as_str())))
+        .args(start_labels)
         .args(options::settings(&settings))
         .args([options::seed(), options::block_rows()])
         .args(options::pace())
         .args(more)
         .mut_args(|arg| match (target, arg.get_id().as_str()) {
-            (None, "target") if begins => arg.long("start-labels").help(START_LABELS),
             // a model of rows alone refuses these with words of its own
             (None, id) if NEED_TARGET.contains(&id) && !own(id) => arg.hide(true),
             (Some(TargetKind::Labels), "target") => arg.visible_alias("labels"),
@@ -85,7 +81,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         return Err(Usage("a run is a folder and cannot go to standard output: name a folder with --out".into()).into());
     }
     let (reader, mut settings) = (files::read_options(matches)?, options::given(matches, &family.settings()));
-    options::begin_with_labels(family, &mut settings, reader.target.is_some())?;
+    options::begin_with_labels(family, &mut settings, files::column(matches, files::START_LABELS)?.is_some())?;
     let request = FitRequest {
         family,
         choice: validation::choice(matches, family, &settings)?,

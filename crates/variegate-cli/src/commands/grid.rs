@@ -85,7 +85,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (family, matches) = options::family_of(matches)?;
     let [json, quiet, force] = ["json", "quiet", "force"].map(|name| options::flag(matches, name));
     let mut given = options::given(matches, &family.settings());
-    options::begin_with_labels(family, &mut given, files::column(matches, "target")?.is_some())?;
+    options::begin_with_labels(family, &mut given, files::column(matches, files::START_LABELS)?.is_some())?;
     let axes = validation::axes(matches, "vary", family, &given)?;
     let chosen = matches.get_one::<PathBuf>("out").cloned();
     if chosen.as_deref() == Some(Path::new(STANDARD)) {

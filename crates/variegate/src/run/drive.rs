@@ -246,10 +246,12 @@ pub fn drive_on(
                 born => Ok((born?, None)),
             });
             match next {
-                Ok((born, last_act)) => {
+                Ok((born, last_stage)) => {
                     slots.extend(born);
-                    if let Some(sealed) = last_act {
+                    if let Some(sealed) = last_stage {
                         slots[0].close(sealed);
+                        // all draws are kept, whatever becomes of the stage
+                        commit(&mut slots, &ground, storage)?;
                         // a run that is stopped in every round comes on all the same
                         round(&pool, &mut slots, &ground, observer);
                         failed = slots.iter_mut().find_map(|s| s.error.take());
@@ -266,10 +268,7 @@ pub fn drive_on(
         let stop = observer.round(&progress) == Next::Stop;
         if due || stop {
             let begin = Instant::now();
-            let pieces = slots.iter_mut().filter_map(|s| s.piece(ground.whole).transpose()).collect::<Result<Vec<_>>>()?;
-            if !pieces.is_empty() {
-                storage.commit(pieces)?;
-            }
+            commit(&mut slots, &ground, storage)?;
             (last_commit, took) = (Instant::now(), begin.elapsed());
         }
         if let Some(error) = failed {
@@ -282,6 +281,12 @@ pub fn drive_on(
             return Ok(Ending::Stopped);
         }
     }
+}
+
+/// Keeps what chains did since they were kept last.
+fn commit(slots: &mut [Slot<'_>], ground: &Ground<'_>, storage: &mut dyn Storage) -> Result<()> {
+    let pieces = slots.iter_mut().filter_map(|s| s.piece(ground.whole).transpose()).collect::<Result<Vec<_>>>()?;
+    if pieces.is_empty() { Ok(()) } else { storage.commit(pieces) }
 }
 
 /// Gives the first chains that are not done a turn each, together about a tenth of a second.

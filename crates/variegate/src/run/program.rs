@@ -82,7 +82,7 @@ pub trait Program: Sized + Send + Sync + 'static {
     /// stays in the global state. `lengths` has the number of draws of each chain, `first` reads the state of chain 0, and `draws` those of
     /// all chains. A run that is gone on with has its closing stage again: a chain that sweeps further forgets it.
     ///
-    /// Asked again where a run was stopped in the act, and once it is over; so the state must tell both. Programs whose blocks keep
+    /// Asked again where a run was stopped in this stage, and once it is over; so the state must tell both. Programs whose blocks keep
     /// something between visits have no closing stage: blocks begin with [`Program::local`] in it. Must be a pure function of its arguments.
     fn closing(
         &self,

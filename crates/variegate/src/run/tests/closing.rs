@@ -149,7 +149,7 @@ fn stopped_after_every_round_it_ends_with_the_same_bits() {
         amid += usize::from(told(&memory).told.is_some_and(|t| t.steps > 0));
         assert!(!memory.chains[0].finished || memory.chains.iter().any(|c| !c.finished), "complete only when it is over");
     }
-    assert!(amid > 1, "stopped in the act {amid} times");
+    assert!(amid > 1, "stopped amid the stage {amid} times");
     assert_same(&whole, &memory);
 }
 
@@ -170,6 +170,7 @@ fn a_step_that_fails_can_be_done_again() {
     let error = drive(&Tale { fail_at: 4, ..TALE }, &data(), &plan(2, 3), pace(2), &mut memory, &mut Unobserved).unwrap_err();
     assert_eq!(error.to_string(), "lost the thread");
     assert!(memory.chains.iter().any(|c| !c.finished), "the run is not complete");
+    assert!(memory.chains.len() == 2 && memory.chains.iter().all(|c| c.draws.count == 3), "but all draws are kept");
     drive(&TALE, &data(), &plan(2, 3), pace(2), &mut memory, &mut Unobserved).unwrap();
     assert_same(&whole(&plan(2, 3)), &memory);
 }

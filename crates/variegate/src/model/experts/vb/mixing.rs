@@ -27,9 +27,20 @@ pub(super) struct Memory {
     points: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
+/// So many points are never behind an ascent: those of an older version go on as they began, with plain steps.
+const NEVER: u64 = u64::MAX;
+
 impl Memory {
+    /// Nothing is remembered, now and later.
+    pub(super) fn never() -> Self {
+        Self { met: NEVER, points: Vec::new() }
+    }
+
     /// Takes in a point and the end of the step from it.
     pub(super) fn remember(&mut self, x: &[f64], end: &[f64]) {
+        if self.met == NEVER {
+            return;
+        }
         self.met += 1;
         let most = (*POINTS.end()).min(MOST_NUMBERS / (2 * x.len()).max(1));
         // the points before those that the first mixed step is made of are not needed
@@ -109,6 +120,9 @@ mod tests {
         assert!(far(&x) < 1e-3, "{x:?}");
         memory.forget();
         assert_eq!(memory.mixed(), None);
+        let mut never = Memory::never();
+        (0..2 * WAIT).for_each(|_| never.remember(&[1.0], &[0.5]));
+        assert_eq!((never.mixed(), never), (None, Memory::never()));
         // points that do not move say nothing, and break nothing
         for _ in 0..5 {
             memory.remember(&rest, &rest);

@@ -290,7 +290,7 @@ impl Program for Vb {
     }
 
     fn convert(version: u16, global: &[u8]) -> Option<State> {
-        let memory = postcard::to_stdvec(&Memory::default()).ok()?;
+        let memory = postcard::to_stdvec(&Memory::never()).ok()?;
         if version == 1 { postcard::from_bytes(&[global, &memory].concat()).ok() } else { None }
     }
 
