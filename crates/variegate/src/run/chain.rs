@@ -241,7 +241,7 @@ impl<P: Program> Chain for Typed<'_, P> {
         out.finish();
     }
 
-    /// Not its task: see [`Closing`].
+    /// Not its task: see `Closing`.
     fn close(&mut self) -> Result<bool> {
         Ok(true)
     }
