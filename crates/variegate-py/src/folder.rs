@@ -136,11 +136,9 @@ fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, place: Place<'_
     if found.family != asked.family || found.program != asked.program {
         return Some(format!("a `{}` fit", found.family));
     }
-    // a setting that there was not yet has its default
-    let defaults = family(&found.family).map(|f| f.settings()).unwrap_or_default();
+    let settings = found.settings();
     for (name, value) in &asked.model {
-        let default = defaults.iter().find(|s| s.name == name).map_or(&serde_json::Value::Null, |s| &s.default);
-        let there = found.model.get(name).unwrap_or(default);
+        let there = settings.get(name).unwrap_or(&serde_json::Value::Null);
         let longer = EXTENDABLE.contains(&name.as_str()) && plan.extends(&Plan { seed: plan.seed, ..found.plan });
         if there != value && !longer {
             return Some(format!("`{name}` is {there} there and {value} here"));

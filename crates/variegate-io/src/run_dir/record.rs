@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use variegate::data::{Dataset, FINGERPRINT_VERSION};
+use variegate::model::family;
 use variegate::run::{Plan, Schedule};
 
 /// What a run is.
@@ -40,6 +41,12 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Settings of the model; those that there were not yet when the run was made have their defaults.
+    pub fn settings(&self) -> Map<String, Value> {
+        let whole = family(&self.family).and_then(|family| family.configure(&self.model)).map(|model| model.settings());
+        whole.unwrap_or_else(|_| self.model.clone())
+    }
+
     /// The record of a run that begins now, here.
     pub fn new(family: &str, program: &str, model: Map<String, Value>, plan: Plan, data: DataReference, schema: Vec<u8>) -> Self {
         Self {
