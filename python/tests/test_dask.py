@@ -66,7 +66,9 @@ LABELS = vg.MultiLabelMixtureClassifier(components=4, n_init=1, max_iter=5, rand
 STREAM = vg.MultiLabelMixtureClassifier(
     inference="svi", components=4, passes=2, batch_rows=64, random_state=1, block_rows=32
 )
-TREE = vg.ClusterTree(depth=2, separation=0.2, sampler="anchored", n_warmup=3, n_draws=3, thin=1, **CHAINS)
+TREE = vg.ClusterTree(
+    depth=2, separation=0.2, sampler="anchored", n_warmup=3, n_draws=3, thin=1, node_sweeps=20, **CHAINS
+)
 REGRESSION = vg.MixtureOfExpertsRegressor(experts=2, n_init=1, n_vb=1, max_iter=5, random_state=1, block_rows=128)
 MAXIMUM = vg.MixtureOfExpertsClassifier(experts=2, inference="map", n_init=1, max_iter=20, random_state=1)
 
@@ -104,7 +106,12 @@ def test_long_programs_give_the_bits_of_threads(workers, rows, counts):
         assert there.sources_.tolist() == ["a", "b", "c"]
         there = clone(FEATURES).set_params(engine=engine).fit(at_dask[0])
         assert_same(clone(FEATURES).fit(X), there)
-        assert_same(clone(TREE).fit(X), clone(TREE).set_params(engine=engine).fit(at_dask[0]))
+        there = clone(TREE).set_params(engine=engine).fit(at_dask[0])
+        assert_same(clone(TREE).fit(X), there)
+        assert np.isfinite(there.node_weights_).all()  # the stage after the last draw ran there too
+        begin = np.array(["a", "b/c", ""], dtype=object)[np.arange(ROWS) % 3]  # some are not known
+        there = clone(TREE).set_params(engine=engine).fit(at_dask[0], start_labels=da.from_array(begin, chunks=450))
+        assert_same(clone(TREE).fit(X, start_labels=begin), there)
         Y = np.stack([y == "yes", X[:, 2] > 0.3, X[:, 3] > X[:, 0]], axis=1).astype(float)
         Y[::5, 1] = np.nan  # not known
         for model in (LABELS, clone(LABELS).set_params(inference="memoized"), STREAM):

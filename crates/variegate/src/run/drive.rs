@@ -250,11 +250,9 @@ pub fn drive_on(
                     slots.extend(born);
                     if let Some(sealed) = last_stage {
                         slots[0].close(sealed);
-                        // all draws are kept, whatever becomes of the stage
+                        // all draws are kept, whatever becomes of the stage, and a run that is stopped in every round comes on all the same
                         commit(&mut slots, &ground, storage)?;
-                        // a run that is stopped in every round comes on all the same
-                        round(&pool, &mut slots, &ground, observer);
-                        failed = slots.iter_mut().find_map(|s| s.error.take());
+                        continue;
                     }
                 }
                 Err(error) => {

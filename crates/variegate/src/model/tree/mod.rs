@@ -145,10 +145,6 @@ pub struct TreeModel {
 }
 
 impl TreeModel {
-    fn begins_with_labels(&self) -> bool {
-        self.settings.start == StartKind::Labels
-    }
-
     fn bind(&self, schema: Schema) -> Result<Fit> {
         let settings = &self.settings;
         let labels = labels::paths(&schema.labels, settings.depth as usize)?;
@@ -176,7 +172,7 @@ impl Model for TreeModel {
     }
 
     fn start_labels(&self) -> bool {
-        self.begins_with_labels()
+        self.settings.start == StartKind::Labels
     }
 
     fn questions(&self) -> Questions {
@@ -186,7 +182,7 @@ impl Model for TreeModel {
     }
 
     fn prepare(&self, survey: &Survey) -> Result<Fit> {
-        self.bind(Schema::of(survey, self.begins_with_labels())?)
+        self.bind(Schema::of(survey, self.start_labels())?)
     }
 
     fn reopen(&self, schema: &[u8]) -> Result<Fit> {

@@ -58,7 +58,7 @@ fn known(new: f64) -> Vec<f64> {
     known
 }
 
-/// With and without drawn parameters, with splits and merges. 13 comparisons a run: a false alarm in 1200 runs.
+/// With and without drawn parameters, with splits and merges. 39 comparisons by Student's distribution: a false alarm in 140 choices of the seeds.
 #[test]
 fn sweeps_on_a_fixed_tree_meet_the_exact_posterior() {
     let (kernel, c) = tree_a();
