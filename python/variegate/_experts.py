@@ -291,7 +291,7 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
     """Experts behind gates: regions are divided into regions, and each has a softmax classifier.
 
     One gate chooses between the experts (`experts=4`), or a tree of gates does (`gates`). How many experts one gate has
-    can be chosen from the data by the bound on the log evidence (`experts="auto:6"`). Weights are independent Gaussians
+    can be chosen by how well held-out rows are predicted (`experts="auto:6"`). Weights are independent Gaussians
     whose precisions are learned (`precision`), as in ``variegate fit softmax --experts 4``; those of
     `MixtureOfExpertsClassifier` with prior "gaussian" are given.
 
@@ -328,7 +328,7 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 1] < 0)
-    >>> model = HierarchicalMixtureOfExpertsClassifier(experts="auto:3", n_init=4, random_state=1).fit(X, y)
+    >>> model = HierarchicalMixtureOfExpertsClassifier(experts="auto:3", random_state=1).fit(X, y)
     >>> model.structure_
     '2 experts'
     >>> tree = ["expert", ["expert", "expert"]]
@@ -375,7 +375,7 @@ class HierarchicalMixtureOfExpertsClassifier(TreeClassifier, _ExpertsClassifier)
         n_init=10,
         n_vb=2,
         anneal=False,
-        criterion="elbo-sym",
+        criterion="auto",
         folds=5,
         n_chains=4,
         n_warmup=500,

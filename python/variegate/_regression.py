@@ -120,7 +120,7 @@ class MixtureOfExpertsRegressor(RegressorMixin, TreeEstimator):
         map_penalty=0.01,
         n_init=10,
         n_vb=2,
-        criterion="elbo-sym",
+        criterion="auto",
         folds=5,
         n_chains=4,
         n_warmup=500,

@@ -91,8 +91,8 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
     """Softmax classification with subclasses: classes of several parts, with boundaries of several straight pieces.
 
     Each class is a sum of subclasses, whose probabilities are proportional to exp(w_s·x); which subclass a row belongs
-    to is not observed. How many subclasses each class has can be given or chosen from the data by the bound on the log
-    evidence.
+    to is not observed. How many subclasses each class has can be given, or chosen by how well held-out rows are
+    predicted or by the bound on the log evidence.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
     >>> y = rng.integers(0, 2, size=200)
     >>> X = rng.normal(size=(200, 2)) * 0.5
     >>> X[:, 0] += np.where(y == 1, rng.choice([-3.0, 3.0], size=200), 0.0)
-    >>> model = MultimodalSoftmaxClassifier(subclasses="auto:3", n_init=4, random_state=1).fit(X, y)
+    >>> model = MultimodalSoftmaxClassifier(subclasses="auto:3", random_state=1).fit(X, y)
     >>> model.structure_
     '[1,2]'
     >>> model.responsibilities(X).shape
@@ -160,7 +160,7 @@ class MultimodalSoftmaxClassifier(TreeClassifier):
         n_init=10,
         n_vb=2,
         anneal=False,
-        criterion="elbo-sym",
+        criterion="auto",
         generations=2,
         relevance=0.05,
         folds=5,

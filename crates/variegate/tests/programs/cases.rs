@@ -174,6 +174,8 @@ pub fn cases() -> Vec<Case> {
         vb(json!({ "subclasses": "compressive:3", "criterion": "cv", "folds": 3 })),
         None,
     );
+    let led = json!({ "inference": "vb", "subclasses": "auto:3", "folds": 3, "max_iter": 100 });
+    add("softmax/vb led by held-out rows", "softmax", Real.classes(2), led, None);
     add("softmax/vb regression", "softmax", Real.outcomes(), vb(json!({ "task": "regression", "experts": "2" })), None);
     add("softmax/vb polynomial", "softmax", Real.classes(2), vb(json!({ "input_map": "polynomial:2" })), None);
     add("softmax/vb fourier", "softmax", Sparse.classes(2), vb(json!({ "input_map": "fourier:5" })), None);

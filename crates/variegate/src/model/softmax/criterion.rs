@@ -3,12 +3,13 @@
 //! | criterion | what it is |
 //! |---|---|
 //! | `elbo` | L, a lower bound on the log evidence |
-//! | `elbo-sym` | L + ln Sym_eff: the bound of the mixture over relabelled copies of q (`symmetry.rs`), the default |
+//! | `elbo-sym` | L + ln Sym_eff: the bound of the mixture over relabelled copies of q (`symmetry.rs`) |
 //! | `elbo-tight` | L with the bounds of the log-sum-exp replaced by sampled expectations (`pass/tight.rs`) |
 //! | `paper` | L − ln Sym, as published; the sign is wrong |
 //! | `bic` | ln L̂ − ½k ln N + ln Sym at the maximum of the likelihood |
 //! | `cv` | minus the mean log loss on held-out folds |
 //! | `loo` | the mean log density of a row under the posterior of the others, by importance sampling from q (`pass/loo.rs`) |
+//! | `auto` | `cv` where components are split as long as that helps, `elbo-sym` elsewhere: `settings.rs` |
 //!
 //! Bounds compare structures only under the same `bound`, `covariance` and `precision`.
 
@@ -34,6 +35,8 @@ pub enum Criterion {
     Cv,
     /// Mean log density of a row that is left out.
     Loo,
+    /// One of the others, by what is searched; searches have one of the others.
+    Auto,
 }
 
 impl Criterion {
@@ -52,6 +55,7 @@ impl Criterion {
             Criterion::Bic => "bic",
             Criterion::Cv => "cv",
             Criterion::Loo => "loo",
+            Criterion::Auto => "auto",
         }
     }
 }
@@ -101,6 +105,7 @@ impl Scores {
             Criterion::Paper => finite(self.elbo - self.ln_symmetries),
             Criterion::Bic => self.bic.map(|b| b.1),
             Criterion::Cv | Criterion::Loo => self.held_out.map(|h| h.mean_ln_likelihood()).filter(|v| v.is_finite()),
+            Criterion::Auto => None,
         }
     }
 }

@@ -38,6 +38,8 @@ pub(crate) enum Standing {
     NoStepLeft,
     /// The bound was not finite after a step; the state before it is kept.
     Numerical,
+    /// Further sweeps predict held-out rows worse.
+    HeldOut,
 }
 
 /// What a chain does.

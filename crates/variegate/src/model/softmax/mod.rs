@@ -202,7 +202,7 @@ impl Model for SoftmaxModel {
         used.retain(|name, value| match name.as_str() {
             // one of them says what is fitted, if any does
             "subclasses" | "experts" | "gates" => !value.is_null(),
-            "folds" => self.settings.criterion == Criterion::Cv,
+            "folds" => self.settings.deciding() == Criterion::Cv,
             _ => true,
         });
         used

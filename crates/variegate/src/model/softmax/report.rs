@@ -219,6 +219,7 @@ impl SoftmaxPosterior {
             }
             Standing::Converged => format!("converged: sweep {sweeps} gained less than the tolerance {}", self.settings.tol),
             Standing::NoStepLeft => format!("converged: in sweep {sweeps} no step, however short, raised the bound any more"),
+            Standing::HeldOut => format!("ended after {sweeps} sweep(s): further ones raise the bound and predict held-out rows worse"),
             Standing::Running => format!(
                 "not converged: the bound was still rising by more than the tolerance {} after {sweeps} sweep(s); raise `max_iter`",
                 self.settings.tol
@@ -316,7 +317,7 @@ impl SoftmaxPosterior {
         Summary {
             facts,
             tables: vec![coefficients],
-            converged: self.complete && matches!(self.standing, Standing::Converged | Standing::NoStepLeft),
+            converged: self.complete && matches!(self.standing, Standing::Converged | Standing::NoStepLeft | Standing::HeldOut),
             warnings: self.idle_warning(),
             notes: self.notes(),
         }

@@ -155,8 +155,10 @@ settings! {
         /// Whether ascents begin at a high temperature, from random starts.
         anneal: bool = false, in switch();
         /// What decides between structures: the bound on the log evidence with their symmetries (elbo-sym), without (elbo), with sampled
-        /// expectations (elbo-tight), as published (paper), the Bayesian information criterion, cross-validation, or rows left out one by one (loo).
-        criterion: Criterion = Criterion::ElboSym, in word(&["elbo-sym", "elbo", "elbo-tight", "paper", "bic", "cv", "loo"]);
+        /// expectations (elbo-tight), as published (paper), the Bayesian information criterion, cross-validation, or rows left out one by one
+        /// (loo). auto is cv for classes whose subclasses or experts are found by auto, unless n_init, n_vb, anneal or relevance is given, which
+        /// searches by the bound have; else elbo-sym.
+        criterion: Criterion = Criterion::Auto, in word(&["auto", "elbo-sym", "elbo", "elbo-tight", "paper", "bic", "cv", "loo"]);
         /// Generations of compressive search.
         generations: u32 = 2, in whole(1, 100);
         /// Compressive search drops subclasses with a smaller share of their class.
@@ -218,11 +220,32 @@ impl Settings {
         ]
     }
 
-    /// Whether prediction of held-out rows leads a search by splits.
-    fn is_guided(&self) -> bool {
+    /// Whether components are split as long as that helps.
+    fn splits(&self) -> bool {
         let auto = |text: &Option<String>| text.as_deref().and_then(Sizes::read).is_some_and(|s| matches!(s, Sizes::Auto(_)));
         let free = self.task == Task::Regression && self.experts.is_none() && self.gates.is_none();
-        self.criterion == Criterion::Cv && (auto(&self.subclasses) || auto(&self.experts) || free)
+        auto(&self.subclasses) || auto(&self.experts) || free
+    }
+
+    /// What decides between structures, `auto` being settled: of the criteria that were measured, held-out rows predict best and in the
+    /// shortest time where classes are split.
+    pub(super) fn deciding(&self) -> Criterion {
+        let standard = Self::default();
+        let by_bound = self.n_init != standard.n_init
+            || self.n_vb != standard.n_vb
+            || self.anneal != standard.anneal
+            || self.relevance != standard.relevance
+            || self.task == Task::Regression;
+        match self.criterion {
+            Criterion::Auto if self.splits() && !by_bound && self.inference == Inference::Vb => Criterion::Cv,
+            Criterion::Auto => Criterion::ElboSym,
+            given => given,
+        }
+    }
+
+    /// Whether prediction of held-out rows leads a search by splits.
+    fn is_guided(&self) -> bool {
+        self.deciding() == Criterion::Cv && self.splits()
     }
 
     /// Every choice of the publication that the models are from.
@@ -242,9 +265,12 @@ impl Settings {
     fn check(&self) -> Result<()> {
         let standard = Self::default();
         let refuse = |name: &str, value: String, allowed: &str| Err(Error::setting(name, value, allowed));
-        refuse_meaningless(self, &self.meaningless())?;
-        if self.criterion != Criterion::Cv && self.folds != standard.folds {
-            return refuse("folds", self.folds.to_string(), "left out unless `criterion` is `cv`");
+        // a criterion that `auto` leads to anyhow may be named; runs begun when it was the default name it
+        let by_itself = Self { criterion: Criterion::Auto, ..self.clone() };
+        let named = self.criterion == by_itself.deciding();
+        refuse_meaningless(if named { &by_itself } else { self }, &self.meaningless())?;
+        if self.deciding() != Criterion::Cv && self.folds != standard.folds {
+            return refuse("folds", self.folds.to_string(), "left out unless `criterion` is `cv`, or is `auto` and leads to it");
         }
         let structures = [("subclasses", self.subclasses.is_some()), ("experts", self.experts.is_some()), ("gates", self.gates.is_some())];
         let given: Vec<&str> = structures.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
@@ -296,7 +322,7 @@ impl Settings {
             let searches = |text: &Option<String>| text.as_deref().and_then(Sizes::read).is_some_and(|s| !matches!(s, Sizes::Given(_)));
             let all = |text: &Option<String>| text.as_deref().and_then(Sizes::read).is_some_and(|s| matches!(s, Sizes::All(_)));
             for (name, text) in [("subclasses", &self.subclasses), ("experts", &self.experts)] {
-                let possible = self.inference == Inference::Map && self.criterion == Criterion::Bic && all(text);
+                let possible = self.inference == Inference::Map && self.deciding() == Criterion::Bic && all(text);
                 if searches(text) && !possible {
                     let allowed = "a number unless `inference` is `vb` (`map` can search all:N by criterion `bic`)";
                     return refuse(name, text.clone().unwrap_or_default(), allowed);
@@ -355,7 +381,7 @@ impl Settings {
             policy,
             starts: self.n_init,
             ascents: self.n_vb,
-            criterion: self.criterion,
+            criterion: self.deciding(),
             folds: self.folds,
             max_iter: if self.inference == Inference::Map { 0 } else { self.max_iter },
             anneal: self.anneal,

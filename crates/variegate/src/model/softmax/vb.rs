@@ -30,6 +30,8 @@ use crate::{Error, Result};
 const START_VARIANCE: f64 = 0.1;
 /// Below this a step is not worth another visit.
 const SHORTEST_STEP: f64 = 1e-4;
+/// Sweeps between two attempts at a longer step, in a search led by held-out rows.
+const LONGER_EVERY: u64 = 4;
 /// Annealing: first inverse temperature, its growth, and the sweeps of a stage.
 const ANNEAL: (f64, f64, u32) = (0.5, 1.15, 10);
 
@@ -197,7 +199,9 @@ impl Vb {
         let Some(q) = state.q.clone() else { return Ok(visits) };
         let directions = if layout.needs_products() { products::directions(&layout, state, &q, rows)? } else { Vec::new() };
         let damped = layout.needs_damping();
-        let mut rho = if damped { (2.0 * state.step).min(1.0) } else { 1.0 };
+        // a longer step mostly fails and costs a visit: searches, which have many short ascents, try one now and then
+        let longer = if self.search.is_guided() && !state.ascents.is_multiple_of(LONGER_EVERY) { 1.0 } else { 2.0 };
+        let mut rho = if damped { (longer * state.step).min(1.0) } else { 1.0 };
         loop {
             let mut next = q.clone();
             // a matrix that is not positive definite counts as a bound that is not finite
@@ -293,7 +297,9 @@ impl Program for Vb {
 
     fn sweep(&self, state: &mut State, rows: &mut dyn Rows<Self>, tick: Tick) -> Result<Report> {
         let mut visits = 0;
-        if state.q.is_some() {
+        if state.done() && state.scores.is_none() {
+            // a fit that was chosen as it is has its scores left to tell
+        } else if state.q.is_some() {
             visits = self.ascend(state, rows, tick.stream)?;
         } else {
             self.begin(state, rows, tick.stream)?;

@@ -4,7 +4,10 @@
 //! split in the same components, so that no fit of a fold has ever seen its held-out rows. Which components are split is decided by short
 //! trials on all rows: all that raise the bound, one a class, at the first attempt, and the best alone where that predicted worse. A single
 //! step that fails may lead to one that does not: [`PATIENCE`] of them are taken in a row before the search ends. The last structure that
-//! helped is then brought to the end of its ascent: one that is ahead of it by less than folds can tell is not worth its size.
+//! helped is chosen: one that is ahead of it by less than folds can tell is not worth its size.
+//!
+//! Steps are short ascents. The bound is loose where weights are uncertain, so that its top may predict worse than the way up: fits of the
+//! chosen structure, with and without folds, go on in stages of twice the sweeps, and the stage that predicts held-out rows best counts.
 
 use super::super::criterion::Axis;
 use super::super::job::{Job, Role, Standing, Start, State};
@@ -16,9 +19,9 @@ use super::moves;
 use crate::data::split::Fold;
 
 /// Sweeps of a trial, and iterations of the search before it.
-const TRIAL: (u64, usize) = (15, 60);
-/// The same of a step.
-const STEP: (u64, usize) = (60, 100);
+const TRIAL: (u64, usize) = (15, 20);
+/// The same of a step. Longer searches end where weights are too large, which a short ascent does not undo.
+const STEP: (u64, usize) = (20, 20);
 /// Steps in a row that may fail.
 const PATIENCE: u32 = 2;
 /// A trial must raise the bound by more than this to be taken beside the best.
@@ -29,6 +32,8 @@ const HELPS: f64 = 0.005;
 const MOST_EXPERTS_TRIED: usize = 4;
 /// Steps at most.
 const MOST_STEPS: usize = 100;
+/// Generation of the first fits of the chosen structure that go on.
+const LONGER: u32 = 1 << 31;
 /// Generation of the fit that ends the search.
 const CLOSING: u32 = u32::MAX;
 
@@ -87,10 +92,11 @@ pub(super) fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<Sta
     if finished.iter().any(is_closing) {
         return Vec::new();
     }
-    let steps = steps(finished);
+    let steps = steps(finished, |generation| generation < LONGER);
     let Some(course) = course(finished, &steps) else { return Vec::new() };
-    let closing = || vec![closed(search, &finished[steps[course.helped].whole])];
-    if course.failed >= PATIENCE || steps.len() >= MOST_STEPS {
+    let closing = || longer(search, finished, &steps[course.helped]);
+    let ended = finished.iter().any(|s| s.job.generation >= LONGER);
+    if ended || course.failed >= PATIENCE || steps.len() >= MOST_STEPS {
         return closing();
     }
     let base = &steps[course.base];
@@ -104,9 +110,10 @@ pub(super) fn next(search: &Search, program: &Vb, finished: &[State]) -> Vec<Sta
     if jobs.is_empty() { closing() } else { jobs.into_iter().map(|job| State::new(program, job)).collect() }
 }
 
-fn steps(finished: &[State]) -> Vec<Step> {
+/// Steps of some generations.
+fn steps(finished: &[State], which: impl Fn(u32) -> bool) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for (chain, state) in finished.iter().enumerate().filter(|(_, s)| s.job.role == Role::Fit) {
+    for (chain, state) in finished.iter().enumerate().filter(|(_, s)| s.job.role == Role::Fit && which(s.job.generation)) {
         if state.job.fold.is_none() {
             steps.push(Step { whole: chain, folds: Vec::new(), values: Vec::new() });
         } else if let Some(step) = steps.last_mut() {
@@ -225,14 +232,27 @@ fn split_all(search: &Search, program: &Vb, finished: &[State], base: &Step, gen
     })
 }
 
-/// The same fit, going on until it converges.
-fn closed(search: &Search, best: &State) -> State {
-    let mut state = best.clone();
-    state.job = Job { generation: CLOSING, ..search.job(&best.job.structure, Role::Fit, Start::Zero, None) };
-    state.job.ascent = best.ascents + search.max_iter;
-    state.standing = Standing::Running;
-    state.scores = None;
-    state
+/// The fits of the chosen structure, going on for as many sweeps as they have had; once that predicts no better, the best stage as it is.
+fn longer(search: &Search, finished: &[State], chosen: &Step) -> Vec<State> {
+    let stages = steps(finished, |generation| generation >= LONGER);
+    let before = stages.len().checked_sub(2).map_or(chosen, |i| &stages[i]);
+    let last = stages.last().unwrap_or(chosen);
+    let worse = !stages.is_empty() && last.value() <= before.value();
+    let whole = &finished[last.whole];
+    if worse || whole.standing != Standing::Running || whole.ascents >= search.max_iter {
+        let ends_early = if worse { Standing::HeldOut } else { whole.standing };
+        let best = &finished[if worse { before.whole } else { last.whole }];
+        let standing = if best.standing == Standing::Running { ends_early } else { best.standing };
+        let job = Job { generation: CLOSING, ascent: best.ascents, score: true, ..best.job.clone() };
+        return vec![State { job, standing, scores: None, ..best.clone() }];
+    }
+    let generation = LONGER + stages.len() as u32;
+    let go_on = |chain: &usize| {
+        let fit = &finished[*chain];
+        let job = Job { generation, ascent: (2 * fit.ascents).min(search.max_iter), ..fit.job.clone() };
+        State { job, scores: None, ..fit.clone() }
+    };
+    std::iter::once(&last.whole).chain(&last.folds).map(go_on).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `compressive.rs` | uniform numbers of subclasses, and what is left of them without irrelevant ones |
 //! | `greedy.rs` | from one subclass or expert up: the best split or deletion, as long as it helps |
-//! | `guided.rs` | the same, led by the prediction of held-out rows: criterion `cv` |
+//! | `guided.rs` | the same, led by the prediction of held-out rows: criterion `cv`, the default |
 //! | `moves.rs` | weights of a structure made from those of its neighbour |
 
 mod compressive;
@@ -168,18 +168,23 @@ impl Search {
         table
     }
 
-    /// Σ over folds of what the best fit without the fold loses on it.
+    /// Σ over folds of what the best fit without the fold loses on it; where fits went on in stages, of the stage that predicts best.
     fn held_out(&self, finished: &[State], structure: &Structure) -> Option<Losses> {
-        let mut total: Option<Losses> = None;
-        for index in 0..self.folds {
-            let of_fold = finished
-                .iter()
-                .filter(|s| s.job.role == Role::Fit && s.job.structure == *structure && s.job.fold.is_some_and(|f| f.index == index));
-            let best = of_fold.max_by(|a, b| a.bound.total_cmp(&b.bound))?;
-            let part = best.scores.as_ref()?.held_out?;
-            total = Some(total.map_or(part, |t| t.plus(part)));
+        let fits = || finished.iter().filter(|s| s.job.role == Role::Fit && s.job.structure == *structure && s.job.fold.is_some());
+        let of = |stage: Option<u32>| {
+            (0..self.folds).try_fold(None, |total: Option<Losses>, index| {
+                let of_fold =
+                    fits().filter(|s| stage.is_none_or(|g| g == s.job.generation) && s.job.fold.is_some_and(|f| f.index == index));
+                let part = of_fold.max_by(|a, b| a.bound.total_cmp(&b.bound))?.scores.as_ref()?.held_out?;
+                Some(Some(total.map_or(part, |t| t.plus(part))))
+            })?
+        };
+        if !self.is_guided() {
+            return of(None);
         }
-        total
+        let stages: Vec<Losses> =
+            fits().filter(|s| s.job.fold.is_some_and(|f| f.index == 0)).filter_map(|s| of(Some(s.job.generation))).collect();
+        stages.into_iter().fold(None, |best: Option<Losses>, l| best.filter(|b| b.ln_likelihood >= l.ln_likelihood).or(Some(l)))
     }
 
     /// Place of the best candidate of a table.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::job::{Role, Start};
+use super::super::job::{Role, Standing, Start};
 use super::super::policy::{Policy, Search};
 use super::*;
 use crate::data::Dataset;
@@ -250,6 +250,75 @@ fn a_search_led_by_prediction_takes_what_predicts() {
     }
 }
 
+/// The chosen structure goes on in stages, all rows and all folds alike, for as long as that predicts better; the best stage is what is told.
+#[test]
+fn a_search_led_by_prediction_ends_where_it_predicts_best() {
+    // one class between the two halves of the other, labels that are often wrong, and columns that say nothing: many weights to be unsure of
+    let rows = 120;
+    let x: Vec<f64> = pseudo(8 * rows, 6).iter().map(|v| 2.0 * v).collect();
+    let noise = pseudo(rows, 7);
+    let codes: Vec<u32> = (0..rows).map(|i| u32::from(x[8 * i].abs() + 0.4 * noise[i] > 1.0)).collect();
+    let noisy = Dataset::new(Matrix::dense(rows, 8, x)).with_target(classes(&codes, 2));
+    for (data, columns) in [(&noisy, 8), (&corners(120, 1.8), 2)] {
+        let pairs = [("subclasses", json!("auto:2")), ("input_map", json!("none")), ("folds", json!(3)), ("tol", json!(1e-9))];
+        let fitted = run(&pairs, data);
+        let s: Settings = crate::model::resolve("softmax", &settings(&pairs)).unwrap();
+        let half = data.rows() as f64 / 2.0;
+        let program = check::program(&s, Emission::Classes(2), Design::identity(columns, true), vec![half, half]).unwrap();
+        let states = states(&fitted);
+        let ended = states.last().unwrap();
+        assert_eq!(ended.job.generation, u32::MAX);
+        let mut stages: Vec<(u64, f64, &State)> = Vec::new();
+        for of_stage in states.iter().filter(|s| s.job.role == Role::Fit && s.job.generation != u32::MAX).collect::<Vec<_>>().chunks(4) {
+            assert!(
+                of_stage.iter().all(|s| s.job.structure == of_stage[0].job.structure && s.job.generation == of_stage[0].job.generation)
+            );
+            let folds: Vec<u32> = of_stage[1..].iter().map(|s| s.job.fold.unwrap().index).collect();
+            assert!(of_stage[0].job.fold.is_none() && folds == [0, 1, 2]);
+            let held_out = of_stage[1..].iter().map(|s| s.scores.as_ref().unwrap().held_out.unwrap().ln_likelihood).sum();
+            if of_stage[0].job.structure == ended.job.structure {
+                stages.push((of_stage[0].ascents, held_out, of_stage[0]));
+            }
+        }
+        let best = stages.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+        let sweeps: Vec<u64> = stages.iter().map(|s| s.0).collect();
+        let doubled = |w: &[(u64, f64, &State)]| w[1].0 == (2 * w[0].0).min(s.max_iter) || w[1].2.standing != Standing::Running;
+        assert!(stages.len() > 1 && stages.windows(2).all(doubled), "{sweeps:?}");
+        // all stages but the last predict better than the one before
+        let risen = stages.windows(2).map(|w| w[1].1 > w[0].1).collect::<Vec<_>>();
+        assert!(risen[..risen.len() - 1].iter().all(|r| *r), "{risen:?}");
+        assert_eq!((ended.q.as_ref(), ended.bound), (best.2.q.as_ref(), best.2.bound));
+        assert!(ended.standing != Standing::Running);
+        let table = program.search.table(&states);
+        let chosen = &table[program.search.best(&table).unwrap()];
+        assert_eq!((chosen.chain, chosen.scores.held_out.unwrap().ln_likelihood), (states.len() - 1, best.1));
+        assert!(fitted.posterior.summary().converged);
+    }
+}
+
+/// `auto` is cross-validation where classes are split, and the bound where it was asked for what only searches by the bound have.
+#[test]
+fn the_criterion_goes_by_what_is_searched() {
+    let found = |pairs: &[(&str, Value)]| {
+        let s: Settings = crate::model::resolve("softmax", &settings(pairs)).unwrap();
+        s.search(Emission::Classes(2)).unwrap().criterion
+    };
+    assert_eq!(found(&[("subclasses", json!("auto"))]), Criterion::Cv);
+    assert_eq!(found(&[("experts", json!("auto:3")), ("folds", json!(3))]), Criterion::Cv);
+    for (name, value) in [("n_init", json!(3)), ("n_vb", json!(1)), ("anneal", json!(true)), ("relevance", json!(0.1))] {
+        assert_eq!(found(&[("subclasses", json!("auto")), (name, value)]), Criterion::ElboSym, "{name}");
+    }
+    assert_eq!(found(&[("subclasses", json!("auto")), ("criterion", json!("bic"))]), Criterion::Bic);
+    for pairs in
+        [vec![], vec![("experts", json!("all:3"))], vec![("subclasses", json!("compressive:3"))], vec![("task", json!("regression"))]]
+    {
+        assert_eq!(found(&pairs), Criterion::ElboSym, "{pairs:?}");
+    }
+    let gibbs = |criterion: &str| settings(&[("inference", json!("gibbs")), ("criterion", json!(criterion))]);
+    assert!(family("softmax").unwrap().configure(&gibbs("elbo-sym")).is_ok(), "as runs say that were begun when this was the default");
+    assert!(family("softmax").unwrap().configure(&gibbs("cv")).is_err());
+}
+
 /// Rows left out by weighing draws agree with rows that are left out; those that were seen are predicted better.
 #[test]
 fn rows_left_out_by_weights_are_as_good_as_left_out() {
@@ -404,6 +473,8 @@ fn hostile_data_with_trees() {
         for pairs in [
             vec![("subclasses", json!("2"))],
             vec![("subclasses", json!("auto:3"))],
+            vec![("subclasses", json!("auto:3")), ("criterion", json!("cv"))],
+            vec![("experts", json!("auto:3")), ("criterion", json!("cv"))],
             vec![("experts", json!("3"))],
             vec![("gates", json!([2, "expert"]))],
             vec![("experts", json!("2")), ("bound", json!("double"))],
@@ -413,7 +484,10 @@ fn hostile_data_with_trees() {
             vec![("experts", json!("2")), ("coding", json!("logistic"))],
             vec![("experts", json!("2")), ("inference", json!("map"))],
         ] {
-            let mut all = [pairs.clone(), vec![("n_init", json!(2))]].concat();
+            let mut all = pairs.clone();
+            if !pairs.iter().any(|p| p.0 == "criterion") {
+                all.push(("n_init", json!(2)));
+            }
             if !pairs.iter().any(|p| p.0 == "inference") {
                 all.push(("max_iter", json!(60)));
             }
