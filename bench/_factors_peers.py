@@ -75,6 +75,17 @@ def lda(train, observed, seed, given, k, eta):
     return gibbs(model, train, observed, given.sweeps, given.states, given.threads)
 
 
+def chosen_lda(train, observed, seed, given):
+    """LDA with those of the given K and eta that complete an eighth of the training articles best."""
+    grid = [(k, eta) for k in given.topics for eta in given.eta]
+
+    def finish(rows, observed, pair):
+        return lda(rows, observed, seed, given, *pair)[0]
+
+    k, eta = tuned(train, seed, lambda rows, _: rows, finish, grid)
+    return lda(train, observed, seed, given, k, eta)[0], f"K = {k}, eta = {eta}"
+
+
 def hdp(train, observed, seed, given, k, eta):
     """`k` is what it starts with."""
     import tomotopy
