@@ -76,7 +76,7 @@ macro_rules! settings {
             }
         }
 
-        #[allow(dead_code)]
+        #[allow(dead_code)] // not every family needs all that is made here
         impl $Settings {
             $(
                 $(#[doc = $help])+
@@ -129,7 +129,7 @@ macro_rules! words {
             $( $(#[$about])* #[serde(rename = $word)] $Value ),+
         }
 
-        #[allow(dead_code)]
+        #[allow(dead_code)] // not every family needs all that is made here
         impl $Choice {
             /// The words that users choose from.
             $vis const WORDS: &'static [&'static str] = &[$($word),+];

@@ -395,8 +395,8 @@ fn nodes_have_weights() {
             let nodes: f64 = tree.nodes().filter(|n| n.level == level).map(|n| found.through[i * found.nodes + n.id]).sum();
             assert!((nodes + found.new[i * 2 + level - 1] - 1.0).abs() < 1e-12, "{sampler:?}: row {i}, level {level}");
         }
-        // rows within a group are in its node rather than anywhere else
-        assert!(found.probability(0, 1) > 0.5 && found.probability(1, 1) > 0.5, "{found:?}");
+        // rows within a group are most likely in its node, one far away is in none
+        assert!(found.probability(0, 1) > 0.8 && found.probability(1, 1) > 0.8, "{found:?}");
         let again = Tree.load(&with.save().unwrap()).unwrap();
         assert_eq!(placed(again.as_ref(), &new), found);
         assert_eq!(array(again.as_ref(), "node_weights").unwrap(), weights);
