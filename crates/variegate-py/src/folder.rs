@@ -136,9 +136,9 @@ fn difference(found: &RunRecord, asked: &RunRecord, plan: &Plan, place: Place<'_
     if found.family != asked.family || found.program != asked.program {
         return Some(format!("a `{}` fit", found.family));
     }
-    let settings = found.settings();
-    for (name, value) in &asked.model {
-        let there = settings.get(name).unwrap_or(&serde_json::Value::Null);
+    let (used_there, used_here) = (found.settings_in_use(), asked.settings_in_use());
+    for name in used_here.keys().chain(used_there.keys()) {
+        let [there, value] = [&used_there, &used_here].map(|used| used.get(name).unwrap_or(&serde_json::Value::Null));
         let longer = EXTENDABLE.contains(&name.as_str()) && plan.extends(&Plan { seed: plan.seed, ..found.plan });
         if there != value && !longer {
             return Some(format!("`{name}` is {there} there and {value} here"));

@@ -118,9 +118,7 @@ fn as_text(run: &RunDir, status: &Status, found: &Result<(Summary, Option<Select
     }
     facts.push(("begun".into(), format!("{} with variegate {}", record.created_at, record.variegate_version)));
     // those that the fit has read: `--json` has all
-    let used = variegate::model::family(&record.family).and_then(|f| f.configure(&record.model)).map(|m| m.settings_in_use());
-    let used = used.unwrap_or_else(|_| record.model.clone());
-    let settings: Vec<String> = used.iter().map(|(name, value)| format!("{name}={}", options::shown(value))).collect();
+    let settings: Vec<String> = record.settings_in_use().iter().map(|(name, value)| format!("{name}={}", options::shown(value))).collect();
     facts.push(("settings".into(), format!("seed={}, {}", record.plan.seed, settings.join(", "))));
     if let Ok((found, _)) = found {
         facts.extend(found.facts.iter().map(|f| (f.name.clone(), f.to_string())));

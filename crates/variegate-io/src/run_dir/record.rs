@@ -41,10 +41,10 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Settings of the model; those that there were not yet when the run was made have their defaults.
-    pub fn settings(&self) -> Map<String, Value> {
-        let whole = family(&self.family).and_then(|family| family.configure(&self.model)).map(|model| model.settings());
-        whole.unwrap_or_else(|_| self.model.clone())
+    /// Settings of the model that matter to it; those that there were not yet when the run was made have their defaults.
+    pub fn settings_in_use(&self) -> Map<String, Value> {
+        let used = family(&self.family).and_then(|family| family.configure(&self.model)).map(|model| model.settings_in_use());
+        used.unwrap_or_else(|_| self.model.clone())
     }
 
     /// The record of a run that begins now, here.

@@ -257,7 +257,7 @@ fn difference(kept: &RunRecord, wanted: &RunRecord) -> Option<&'static str> {
         (kept.family != wanted.family || kept.program != wanted.program, "model"),
         (kept.data.differs(&wanted.data), "data"),
         (kept.plan.seed != wanted.plan.seed, "seed"),
-        (kept.settings() != wanted.model || kept.plan != wanted.plan, "settings"),
+        (kept.settings_in_use() != wanted.settings_in_use() || kept.plan != wanted.plan, "settings"),
     ];
     pairs.into_iter().find(|p| p.0).map(|p| p.1)
 }

@@ -205,6 +205,8 @@ impl Model for SoftmaxModel {
             "folds" => self.settings.deciding() == Criterion::Cv,
             _ => true,
         });
+        // what decides, whether it was left to `auto` or named: a run begun when it was the default is the same run
+        used.entry("criterion").and_modify(|criterion| *criterion = self.settings.deciding().word().into());
         used
     }
 

@@ -317,6 +317,9 @@ fn the_criterion_goes_by_what_is_searched() {
     let gibbs = |criterion: &str| settings(&[("inference", json!("gibbs")), ("criterion", json!(criterion))]);
     assert!(family("softmax").unwrap().configure(&gibbs("elbo-sym")).is_ok(), "as runs say that were begun when this was the default");
     assert!(family("softmax").unwrap().configure(&gibbs("cv")).is_err());
+    let used = |pairs: &[(&str, Value)]| family("softmax").unwrap().configure(&settings(pairs)).unwrap().settings_in_use();
+    assert_eq!(used(&[]), used(&[("criterion", json!("elbo-sym"))]));
+    assert_eq!(used(&[("experts", json!("auto"))])["criterion"], json!("cv"));
 }
 
 /// Rows left out by weighing draws agree with rows that are left out; those that were seen are predicted better.
