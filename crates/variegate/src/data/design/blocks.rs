@@ -45,6 +45,14 @@ impl Panel<'_> {
         let Kind::Dense(rows) = self.kind else { return };
         let len = blocks_len(dim, width);
         self.work.resize(self.work.len().max(n * len), f64::NAN);
+        if width == 1 {
+            let work = &mut self.work[..n * len];
+            linalg::wide(
+                #[inline(always)]
+                || work.iter_mut().zip(rows).for_each(|(z, x)| *z = x * x),
+            );
+            return;
+        }
         for (x, z) in rows.chunks_exact(dim).zip(self.work.chunks_exact_mut(len)) {
             for (first, columns, at) in runs(dim, width) {
                 for i in 0..columns {

@@ -71,11 +71,14 @@ impl Fourier {
                 }
             }
         }
-        linalg::wide(|| {
-            for v in out.iter_mut() {
-                *v = self.amplitude * cosine(*v);
-            }
-        });
+        linalg::wide(
+            #[inline(always)]
+            || {
+                for v in out.iter_mut() {
+                    *v = self.amplitude * cosine(*v);
+                }
+            },
+        );
     }
 }
 

@@ -55,17 +55,21 @@ impl Panel<'_> {
         let len = packed_len(dim);
         self.products.resize(self.products.len().max(n * len), f64::NAN);
         let products = &mut self.products[..];
-        linalg::wide(|| {
-            for (x, z) in rows.chunks_exact(dim).zip(products.chunks_exact_mut(len)) {
-                let mut at = 0;
-                for (i, &v) in x.iter().enumerate() {
-                    for (z, &u) in z[at..=at + i].iter_mut().zip(x) {
-                        *z = v * u;
+        linalg::wide(
+            #[inline(always)]
+            || {
+                for (x, z) in rows.chunks_exact(dim).zip(products.chunks_exact_mut(len)) {
+                    let mut at = 0;
+                    for i in 0..dim {
+                        let (v, x, z) = (x[i], &x[..=i], &mut z[at..=at + i]);
+                        for l in 0..=i {
+                            z[l] = v * x[l];
+                        }
+                        at += i + 1;
                     }
-                    at += i + 1;
                 }
-            }
-        });
+            },
+        );
         self.packed = true;
     }
 

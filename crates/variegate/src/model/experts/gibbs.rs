@@ -257,7 +257,10 @@ impl Gibbs {
         }
         for k in (0..gates).filter(|k| *k != turn) {
             let column = &local.exponentials[k * n..(k + 1) * n];
-            wide(|| others.iter_mut().zip(column).for_each(|(o, e)| *o += e));
+            wide(
+                #[inline(always)]
+                || others.iter_mut().zip(column).for_each(|(o, e)| *o += e),
+            );
         }
         let mut labels = &local.labels[..];
         for i in 0..n {

@@ -354,11 +354,14 @@ impl Hmc {
             self.give_under(of, trial, block, apart, scores);
             let Apart { mix, gates, other_norm, other_total, .. } = apart;
             let gates = &gates[own];
-            wide(|| {
-                for (((q, e), norm), total) in mix.iter_mut().zip(gates).zip(&*other_norm).zip(&*other_total) {
-                    *q = (total + e * *q) / (norm + e);
-                }
-            });
+            wide(
+                #[inline(always)]
+                || {
+                    for (((q, e), norm), total) in mix.iter_mut().zip(gates).zip(&*other_norm).zip(&*other_total) {
+                        *q = (total + e * *q) / (norm + e);
+                    }
+                },
+            );
         }
     }
 

@@ -181,12 +181,15 @@ impl Mh {
         }
         for k in 0..gates {
             let (e, q) = (column(k), column(gates + k));
-            wide(|| {
-                for (((total, norm), e), q) in total.iter_mut().zip(norm.iter_mut()).zip(e).zip(q) {
-                    *total += e * q;
-                    *norm += e;
-                }
-            });
+            wide(
+                #[inline(always)]
+                || {
+                    for (((total, norm), e), q) in total.iter_mut().zip(norm.iter_mut()).zip(e).zip(q) {
+                        *total += e * q;
+                        *norm += e;
+                    }
+                },
+            );
         }
         let mut value = 0.0;
         for i in 0..n {
