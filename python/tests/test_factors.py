@@ -179,6 +179,24 @@ def test_scores_of_counts(counts):
             model.held_out(X, runs=bad)
 
 
+def test_new_rows_of_counts_have_factors_of_their_own(counts):
+    """What no factor of the fit explains recurs in the row that has it, and leaves the rest of the row as it was."""
+    X, sources = counts
+    X = np.hstack([X, np.zeros((len(X), 2))])
+    model = SharedFactorModel(**SHORT).fit(X, sources=sources)
+    strange = X[:1].copy()
+    strange[0, 12] = 60
+    plain, odd = model.complete(X[:1], sources[:1])[0], model.complete(strange, sources[:1])[0]
+    share = 60 / strange.sum()
+    assert 0.7 * share < odd[12] < 1.05 * share
+    assert odd[13] < 0.05
+    # the other columns keep their shares of what is left, and coordinates are those of the factors of the fit
+    assert np.abs(odd[:12] / odd[:12].sum() - plain[:12] / plain[:12].sum()).max() < 0.05
+    np.testing.assert_allclose(
+        model.transform(strange, sources[:1]), model.transform(X[:1], sources[:1]), rtol=0.2, atol=0.3
+    )
+
+
 def test_finds_rows_that_are_alike(counts):
     X, sources = counts
     model = SharedFactorModel(**SHORT).fit(X, sources=sources)

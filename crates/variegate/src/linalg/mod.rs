@@ -5,6 +5,7 @@
 //! exact slices: faer 0.24's strided row-major constructor for mutable views swaps its strides and corrupts memory.
 
 mod cholesky;
+pub(crate) mod eights;
 mod registers;
 #[cfg(test)]
 mod tests;
@@ -112,8 +113,9 @@ pub(crate) fn eigen(a: &[f64], d: usize) -> Option<(Vec<f64>, Vec<f64>)> {
 }
 
 /// Runs a loop compiled for the widest vector instructions of this processor. Worth it for plain loops over many numbers that
-/// call nothing; sums keep their order, so the bits are those of ordinary code. Mark a long closure
-/// `#[inline(always)]`: the compiler may otherwise make it a function of its own, with ordinary instructions.
+/// call nothing; sums keep their order, so the bits are those of ordinary code. Mark the closure
+/// `#[inline(always)]`, even a short one: the compiler may otherwise make it a function of its own, with ordinary instructions. Sums are
+/// not made of vector instructions by themselves: [`eights`] has those that are.
 pub(crate) fn wide<R>(f: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(f)
 }

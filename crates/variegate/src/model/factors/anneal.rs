@@ -288,7 +288,14 @@ mod tests {
         let view = likelihood.view(&[1.0, 0.2, 2.0, 0.1, 1.5, 0.3], 2, &scales);
         let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
         for number in [1, 2] {
-            let stage = Stage::<Counts> { view: view.clone(), scales: scales.clone(), ln_odds: ln_odds.clone(), count: 2, number };
+            let stage = Stage::<Counts> {
+                view: view.clone(),
+                scales: scales.clone(),
+                ln_odds: ln_odds.clone(),
+                ln_own: Vec::new(),
+                count: 2,
+                number,
+            };
             for temperatures in [3, 10] {
                 unbiased(&likelihood, &stage, &[3.0, 0.0, 5.0], -5.828103891, temperatures);
                 unbiased(&likelihood, &stage, &[20.0, 3.0, 41.0], -19.675163375, temperatures);
@@ -302,7 +309,7 @@ mod tests {
         let likelihood = Gaussian { centre, hyper: Hyper { shape: 1.0, rate: 1.0, fixed: None } };
         let view = likelihood.view(&[1.0, 0.5, -1.0, 0.3, -2.0, 0.4], 2, &scales);
         let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
-        (likelihood, Stage { view, scales, ln_odds, count: 2, number: 3 })
+        (likelihood, Stage { view, scales, ln_odds, ln_own: Vec::new(), count: 2, number: 3 })
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! What the rest of rows of counts is expected to be, given a share of them.
 //!
 //! Given the atoms of a row and their weights the next count falls on a column with probability r / Σ r. That is linear in the shares of the atoms
-//! in Σ r, so these are averaged over scans first, and meet the atoms once for each draw.
+//! in Σ r, so these are averaged over scans first, and meet the atoms once for each draw. Atoms that the row alone uses know its columns.
 
-use super::counts::Counts;
+use super::counts::{Counts, by_count};
 use super::guests::Guests;
-use super::likelihood::Likelihood;
+use super::likelihood::{Likelihood, Row};
 use super::posterior::{DRAWS, FactorsPosterior};
 use super::stage::Stage;
 use crate::Result;
 use crate::answer::PREDICT_PANEL;
-use crate::data::Dataset;
+use crate::data::{Dataset, X};
 use crate::linalg::mul_t;
 use rayon::prelude::*;
 
@@ -20,13 +20,13 @@ const SCANS: usize = 10;
 const SMALLEST_TOTAL: f64 = 1e-290;
 
 impl Stage<Counts> {
-    /// Adds Σ over the scans of r / Σ r of each row, from what [`super::counts::Placing::add_shares`] left of it.
-    fn add_rates(&self, shares: &[f64], width: usize, out: &mut [f64]) {
+    /// Adds Σ over the scans of r / Σ r of each row, from what [`super::counts::Placing::add_shares`] left of it: `each` numbers of a row.
+    fn add_rates(&self, x: X<'_>, shares: &[f64], each: usize, width: usize, out: &mut [f64]) {
         let count = self.count;
-        let panel = |(shares, out): (&[f64], &mut [f64])| {
+        let panel = |(at, (shares, out)): (usize, (&[f64], &mut [f64]))| {
             // always as many rows: what is said of a row must not depend on how many come with it
             let mut weights = vec![0.0; PREDICT_PANEL * count];
-            for (own, row) in weights.chunks_exact_mut(count.max(1)).zip(shares.chunks_exact(count + 1)) {
+            for (own, row) in weights.chunks_exact_mut(count.max(1)).zip(shares.chunks_exact(each)) {
                 for ((own, share), total) in own.iter_mut().zip(row).zip(&self.view.totals) {
                     *own = share / total.max(SMALLEST_TOTAL);
                 }
@@ -35,11 +35,16 @@ impl Stage<Counts> {
             if count > 0 {
                 mul_t(&weights, &self.view.by_column, &mut rates, PREDICT_PANEL, count, width, false);
             }
-            for ((out, rates), row) in out.chunks_exact_mut(width).zip(rates.chunks_exact(width)).zip(shares.chunks_exact(count + 1)) {
+            let mut columns = Vec::new();
+            for (i, ((out, rates), row)) in
+                out.chunks_exact_mut(width).zip(rates.chunks_exact(width)).zip(shares.chunks_exact(each)).enumerate()
+            {
                 out.iter_mut().zip(rates).for_each(|(o, r)| *o += r + row[count] / width as f64);
+                by_count(Row { x, at: at * PREDICT_PANEL + i, source: 0, filled: &[] }, &mut columns);
+                columns.iter().zip(&row[count + 1..]).for_each(|((m, _), share)| out[*m as usize] += share);
             }
         };
-        shares.par_chunks(PREDICT_PANEL * (count + 1)).zip(out.par_chunks_mut(PREDICT_PANEL * width)).for_each(panel);
+        shares.par_chunks(PREDICT_PANEL * each).zip(out.par_chunks_mut(PREDICT_PANEL * width)).enumerate().for_each(panel);
     }
 }
 
@@ -51,9 +56,17 @@ impl FactorsPosterior {
         let stages = self.stages(likelihood, &sources, DRAWS)?;
         let mut guests = Guests::new(self, data, &sources, exposure);
         let mut out = vec![0.0; data.rows() * width];
+        let x = data.x.view();
+        let not_zero = |i: usize| {
+            let mut n = 0;
+            x.for_row(i, |_, v| n += usize::from(v > 0.0));
+            n
+        };
+        let most = (0..data.rows()).map(not_zero).max().unwrap_or(0);
         for (_, stage) in &stages {
-            let shares = guests.visit(likelihood, stage, SCANS, stage.count + 1, |out, _, row| row.add_shares(stage.view(), width, out))?;
-            stage.add_rates(&shares, width, &mut out);
+            let each = stage.count + 1 + most;
+            let shares = guests.visit(likelihood, stage, SCANS, each, |out, _, row| row.add_shares(stage.view(), width, out))?;
+            stage.add_rates(x, &shares, each, width, &mut out);
         }
         let times = (stages.len() * SCANS) as f64;
         out.iter_mut().for_each(|v| *v /= times);

@@ -86,7 +86,7 @@ mod tests {
         let (mut firsts, mut seconds) = (Vec::new(), Vec::new());
         for number in 0..1500 {
             let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
-            let stage = Stage { view: view.clone(), scales: scales.clone(), ln_odds, count: 2, number };
+            let stage = Stage { view: view.clone(), scales: scales.clone(), ln_odds, ln_own: Vec::new(), count: 2, number };
             let out =
                 stage.settle(&likelihood, rows.view(), &[0], 1.0, &mut [Guest::default()], SCANS, 6, |out, _, p| stage.add_moments(out, p));
             let out = out.unwrap();

@@ -98,6 +98,19 @@ pub trait Side: Merge {
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<Vec<f64>>;
 }
 
+/// An atom that a new row alone uses: no row of the fit does. What it has where the row is zero is known by its sum alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Own {
+    /// Its weight in the row.
+    pub weight: f64,
+    /// Its entries where the row is not zero, in the order in which the likelihood takes up its columns.
+    pub seen: Vec<f64>,
+    /// The sum of its other entries.
+    pub rest: f64,
+    /// What the row owes to it, in the order of `seen`.
+    pub owed: Vec<f64>,
+}
+
 /// The distribution of the data given atoms and weights, and of these given what governs them.
 pub trait Likelihood: Send + Sync + Sized + 'static {
     /// Name of the program, as checkpoints carry it.
@@ -121,6 +134,9 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
 
     /// Scans of a new row that its coordinates are averaged over, for each draw.
     const SCANS: usize;
+
+    /// Whether new rows have `own_moves`.
+    const OWN: bool = false;
 
     /// The kinds of scales.
     const SCALES: &'static [Scale];
@@ -285,8 +301,25 @@ pub trait Likelihood: Send + Sync + Sized + 'static {
     /// are integrated out.
     fn meet(&self, view: &Self::View, row: Row<'_>, products: &[f64], entries: &[Entry], exposure: f64, placing: &mut Self::Placing);
 
+    /// Gives the row that was met atoms of its own; the list is left empty.
+    fn take_own(&self, placing: &mut Self::Placing, own: &mut Vec<Own>) {
+        let _ = (placing, own);
+    }
+
+    /// Puts the atoms of the row's own back into the list: the row is done with.
+    fn leave_own(&self, placing: &mut Self::Placing, own: &mut Vec<Own>) {
+        let _ = (placing, own);
+    }
+
     /// Draws whether the new row uses these atoms, one after the other, as `update` does of rows of a fit. `ln_odds` has those of every atom.
     fn ask(&self, view: &Self::View, atoms: &[u32], ln_odds: &[f64], placing: &mut Self::Placing, rng: &mut Philox) -> Result<()>;
+
+    /// Births and deaths of atoms of the new row's own, and new values of those it has; the log rate of such atoms is `ln_rate`. Atoms that no row of the
+    /// fit uses are found that way where `OWN` says so, and drawn from their prior otherwise.
+    fn own_moves(&self, view: &Self::View, ln_rate: f64, placing: &mut Self::Placing, rng: &mut Philox) -> Result<()> {
+        let _ = (view, ln_rate, placing, rng);
+        Ok(())
+    }
 
     /// Atoms that the new row uses now, ascending; weights where they are part of the state.
     fn met(&self, placing: &Self::Placing, entries: &mut Vec<Entry>);

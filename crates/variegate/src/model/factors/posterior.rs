@@ -215,9 +215,14 @@ impl FactorsPosterior {
         check_new_rows(data, self.schema.width, &self.schema.columns, needs)
     }
 
+    /// Draws for new rows to be placed by.
     pub(super) fn stages<L: Likelihood>(&self, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
+        self.stages_that(L::OWN, likelihood, sources, most)
+    }
+
+    fn stages_that<L: Likelihood>(&self, find: bool, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
         let unseen = sources.contains(&(self.schema.sources.len() as u32));
-        let make = |i: usize| Ok((i, Stage::new(likelihood, &self.draws[i], &self.schema.rows, i as u32, unseen)?));
+        let make = |i: usize| Ok((i, Stage::new(likelihood, &self.draws[i], &self.schema.rows, i as u32, unseen, find)?));
         evenly(self.draws.len(), most).into_iter().map(make).collect()
     }
 
@@ -281,7 +286,7 @@ impl FactorsPosterior {
 
     fn held_out_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
         let (sources, n) = (self.sources_of(data), data.rows());
-        let stages = self.stages(likelihood, &sources, effort.draws)?;
+        let stages = self.stages_that(false, likelihood, &sources, effort.draws)?;
         // densities are on the scale of the data, and those of the entries that were observed
         let ln_unit = if self.settings.likelihood == LikelihoodKind::Gaussian { self.schema.unit().ln() } else { 0.0 };
         let unit: Vec<f64> = (0..n)

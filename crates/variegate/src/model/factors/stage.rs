@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
 use super::draws::Draw;
-use super::likelihood::{Entry, Likelihood, Row};
+use super::likelihood::{Entry, Likelihood, Own, Row};
 use crate::Result;
 use crate::data::X;
 use crate::dist::Beta;
@@ -31,6 +31,8 @@ const ROWS: usize = 8;
 pub(super) struct Guest {
     /// Atoms that it begins with.
     pub(super) entries: Vec<Entry>,
+    /// Those that no row of the fit uses.
+    pub(super) own: Vec<Own>,
     /// Whether these are all that it used by the draw before.
     pub(super) settled: bool,
 }
@@ -41,6 +43,8 @@ pub(super) struct Stage<L: Likelihood> {
     pub(super) scales: L::Scales,
     /// Log odds of each source and atom; a source that was not seen comes last.
     pub(super) ln_odds: Vec<f64>,
+    /// Log rates of atoms that a new row of each source alone uses; empty where such atoms are among the others, from their prior.
+    pub(super) ln_own: Vec<f64>,
     /// Number of atoms, the new ones included.
     pub(super) count: usize,
     /// Number of the draw: rows of any company meet the same random numbers.
@@ -48,8 +52,9 @@ pub(super) struct Stage<L: Likelihood> {
 }
 
 impl<L: Likelihood> Stage<L> {
-    /// The draw of this number, for rows of sources with these numbers of rows at the fit; `unseen` if rows of other sources come too.
-    pub(super) fn new(likelihood: &L, draw: &Draw, rows: &[u64], number: u32, unseen: bool) -> Result<Self> {
+    /// The draw of this number, for rows of sources with these numbers of rows at the fit; `unseen` if rows of other sources come too. Atoms that no
+    /// row of the fit uses are found by the rows themselves with `find`, or drawn from their prior.
+    pub(super) fn new(likelihood: &L, draw: &Draw, rows: &[u64], number: u32, unseen: bool, find: bool) -> Result<Self> {
         let mut rng = Stream::new(0, number, Purpose::Predict).rng();
         let scales = likelihood.with_unseen_source(&L::scales_of(&draw.scales));
         let process = BetaProcess::new(rows, &draw.concentration);
@@ -62,7 +67,7 @@ impl<L: Likelihood> Stage<L> {
         let down_to = LEFT_OUT / (draw.mass * open.max(1e-300));
         let (mut phi, mut weight, mut uses) = (draw.wide_phi(), draw.weight.clone(), draw.uses.clone());
         let mut b = 1.0;
-        loop {
+        while !find {
             b = process.next_empty(b, draw.mass, &mut rng);
             if b <= down_to {
                 break;
@@ -81,7 +86,14 @@ impl<L: Likelihood> Stage<L> {
                 ln_odds.push(distribution.sample_logit(&mut rng));
             }
         }
-        Ok(Self { view: likelihood.view(&phi, count, &scales), scales, ln_odds, count, number })
+        let ln_own = |j: usize| {
+            let mut rows = rows.clone();
+            rows[j] += 1;
+            draw.mass.ln() + BetaProcess::new(&rows, &concentration).ln_private(j)
+        };
+        let ln_own =
+            (0..if find { rows.len() } else { 0 }).map(|j| if j < sources || unseen { ln_own(j) } else { f64::NEG_INFINITY }).collect();
+        Ok(Self { view: likelihood.view(&phi, count, &scales), scales, ln_odds, ln_own, count, number })
     }
 
     pub(super) fn rng(&self, item: u64) -> Philox {
@@ -108,7 +120,7 @@ impl<L: Likelihood> Stage<L> {
         f: impl Fn(&mut [f64], &[f64], &L::Placing) + Sync,
     ) -> Result<Vec<f64>> {
         let products = likelihood.products(&self.view, x, sources);
-        let own = products.len() / x.rows().max(1);
+        let each_product = products.len() / x.rows().max(1);
         let asked = self.asked();
         let mut out = vec![0.0; guests.len() * each];
         let some = |(part, (guests, out)): (usize, (&mut [Guest], &mut [f64]))| -> Result<()> {
@@ -120,18 +132,24 @@ impl<L: Likelihood> Stage<L> {
                 let (ln_odds, asked) = (&self.ln_odds[own_atoms.clone()], &asked[own_atoms]);
                 let mut rng = self.rng(0);
                 let row = Row { x, at, source, filled: &[] };
-                likelihood.meet(&self.view, row, &products[at * own..][..own], &guest.entries, exposure, &mut placing);
+                let products = &products[at * each_product..][..each_product];
+                likelihood.meet(&self.view, row, products, &guest.entries, exposure, &mut placing);
+                likelihood.take_own(&mut placing, &mut guest.own);
                 let before = if guest.settled { LATER } else { AT_FIRST };
                 for scan in 0..before + counted {
                     order.clear();
                     order.extend((0..self.count as u32).filter(|&k| asked[k as usize] >= 1.0 || open01(&mut rng) < asked[k as usize]));
                     order.shuffle(&mut rng);
                     likelihood.ask(&self.view, &order, ln_odds, &mut placing, &mut rng)?;
+                    if let Some(&ln_rate) = self.ln_own.get(source) {
+                        likelihood.own_moves(&self.view, ln_rate, &mut placing, &mut rng)?;
+                    }
                     if scan >= before {
                         f(out, ln_odds, &placing);
                     }
                 }
                 likelihood.met(&placing, &mut guest.entries);
+                likelihood.leave_own(&mut placing, &mut guest.own);
             }
             Ok(())
         };

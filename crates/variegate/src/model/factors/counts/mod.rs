@@ -3,10 +3,12 @@
 //!
 //! `row.rs` holds a row and its moves of single atoms and of pairs, `private.rs` births and deaths, `birth.rs` the likelihood of a new
 //! atom with φ integrated out, `side.rs` splits and merges, `learn.rs` what is drawn given all rows, `shape.rs` the shape of
-//! atoms among it, `seed.rs` atoms to begin with, `place.rs` new rows.
+//! atoms among it, `seed.rs` atoms to begin with, `place.rs` new rows, `own.rs` atoms that
+//! they alone use.
 
 mod birth;
 mod learn;
+mod own;
 mod pieces;
 mod place;
 mod private;
@@ -18,7 +20,7 @@ mod side;
 #[cfg(test)]
 mod tests;
 
-pub(super) use place::Placing;
+pub(super) use place::{Placing, by_count};
 pub(super) use row::Scratch;
 pub(super) use side::{CountContribution, CountSide};
 
@@ -26,7 +28,7 @@ use rand_distr::{Distribution, Poisson};
 use serde::{Deserialize, Serialize};
 
 use self::pieces::{change_pieces, map_pieces};
-use super::likelihood::{Attempts, Changes, Entry, Likelihood, Row, Scale, Tempering};
+use super::likelihood::{Attempts, Changes, Entry, Likelihood, Own, Row, Scale, Tempering};
 use crate::data::X;
 use crate::dist::Gamma;
 use crate::linalg::gram_of;
@@ -124,6 +126,7 @@ impl Likelihood for Counts {
     type Side = CountSide;
 
     const SCANS: usize = 5;
+    const OWN: bool = true;
     const SCALES: &'static [Scale] = &[
         Scale { name: "atom_shape", array: "atom_shape_draws", by_source: false },
         Scale { name: "atom_rate", array: "atom_rate_draws", by_source: false },
@@ -325,6 +328,18 @@ impl Likelihood for Counts {
 
     fn meet(&self, view: &View, row: Row<'_>, _: &[f64], entries: &[Entry], exposure: f64, placing: &mut Placing) {
         placing.meet(view, row, entries, exposure);
+    }
+
+    fn take_own(&self, placing: &mut Placing, own: &mut Vec<Own>) {
+        placing.take_own(own);
+    }
+
+    fn leave_own(&self, placing: &mut Placing, own: &mut Vec<Own>) {
+        std::mem::swap(&mut placing.own, own);
+    }
+
+    fn own_moves(&self, view: &View, ln_rate: f64, placing: &mut Placing, rng: &mut Philox) -> Result<()> {
+        placing.own_moves(self, view, ln_rate, rng)
     }
 
     fn ask(&self, view: &View, atoms: &[u32], ln_odds: &[f64], placing: &mut Placing, rng: &mut Philox) -> Result<()> {

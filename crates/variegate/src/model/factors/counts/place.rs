@@ -9,11 +9,12 @@
 
 use rand_distr::Distribution;
 
-use super::super::likelihood::{Entry, Row};
-use super::row::{LANES, Proposal, gather_entries, sum_by_lanes, two_sums_by_lanes};
+use super::super::likelihood::{Entry, Own, Row};
+use super::row::{Proposal, gather_entries, slopes};
 use super::{SMALLEST, View, rate_at};
 use crate::Result;
 use crate::dist::Gamma;
+use crate::linalg::eights::{Eight, Product, product, sums};
 use crate::linalg::wide;
 use crate::run::{Philox, open01};
 
@@ -30,29 +31,46 @@ const STEEP: f64 = 0.3;
 const LARGEST: f64 = 1e290;
 const LARGEST_PRODUCT: f64 = 1e299;
 /// Counts up to this have products of their own.
-const SMALL: usize = 4;
+pub(super) const SMALL: usize = 4;
+
+fn class(x: f64) -> usize {
+    (x as usize).min(SMALL + 1)
+}
+
+/// Columns of a row that are not zero, in the order in which they are taken up.
+pub(in super::super) fn by_count(row: Row<'_>, out: &mut Vec<(u32, f64)>) {
+    out.clear();
+    row.x.for_row(row.at, |m, v| {
+        if v > 0.0 {
+            out.push((m as u32, v));
+        }
+    });
+    out.sort_by_key(|e| class(e.1));
+}
 
 /// A row that is placed.
 #[derive(Debug, Default)]
 pub struct Placing {
     /// Columns that are not zero, by their counts: all that have one, all that have two and so on, then those that have more.
     columns: Vec<u32>,
-    counts: Vec<f64>,
+    pub(super) counts: Vec<f64>,
     /// Where the columns of each small count end.
-    ends: [usize; SMALL],
+    pub(super) ends: [usize; SMALL],
     /// Their rates, and one over them.
-    rate: Vec<f64>,
-    inverse: Vec<f64>,
+    pub(super) rate: Vec<f64>,
+    pub(super) inverse: Vec<f64>,
     /// Entries of every atom at these columns, one atom after the other.
     phi: Vec<f64>,
     /// Weight of each atom, where it is used.
     weight: Vec<f64>,
     used: Vec<bool>,
-    source: usize,
-    exposure: f64,
+    /// Atoms that it alone uses.
+    pub(super) own: Vec<Own>,
+    pub(super) source: usize,
+    pub(super) exposure: f64,
     /// Rates without the atom at hand, and φ over them.
-    rest: Vec<f64>,
-    ratio: Vec<f64>,
+    pub(super) rest: Vec<f64>,
+    pub(super) ratio: Vec<f64>,
     /// Columns and counts as they come.
     found: Vec<(u32, f64)>,
 }
@@ -64,61 +82,24 @@ pub(super) struct Seen<'a> {
     pub(super) ends: [usize; SMALL],
 }
 
-const MANTISSA: u64 = (1 << 52) - 1;
-const BIAS: u64 = 1023;
-
-/// Σ ln(1 + u w), as the logarithm of a product whose exponents are added apart.
-#[inline(always)]
-fn ln_product(ratio: &[f64], w: f64) -> f64 {
-    let (mut mantissa, mut exponent) = ([1.0f64; LANES], [0u64; LANES]);
-    let mut put = |l: usize, r: f64| {
-        let bits = (mantissa[l] * (1.0 + (r * w).min(LARGEST_PRODUCT))).to_bits();
-        exponent[l] += (bits >> 52) - BIAS;
-        mantissa[l] = f64::from_bits(bits & MANTISSA | BIAS << 52);
-    };
-    let mut chunks = ratio.chunks_exact(LANES);
-    for chunk in &mut chunks {
-        for l in 0..LANES {
-            put(l, chunk[l]);
-        }
-    }
-    chunks.remainder().iter().enumerate().for_each(|(l, &r)| put(l, r));
-    mantissa.iter().product::<f64>().ln() + exponent.iter().sum::<u64>() as f64 * std::f64::consts::LN_2
-}
-
 impl Seen<'_> {
     /// G(w) = Σ x ln(1 + u w).
     pub(super) fn gain(&self, ratio: &[f64], w: f64) -> f64 {
-        let (mut sum, mut from) = (0.0, 0);
+        let (mut all, mut from) = (Product::EMPTY, 0);
         for (times, &to) in self.ends.iter().enumerate() {
             if to > from {
-                let some = &ratio[from..to];
-                let ln = wide(
+                let some = product(
+                    &ratio[from..to],
                     #[inline(always)]
-                    || ln_product(some, w),
+                    |r| Eight::of(1.0) + (r * Eight::of(w)).min(Eight::of(LARGEST_PRODUCT)),
                 );
-                sum += (times + 1) as f64 * ln;
+                all = all.and(some, times as i32 + 1);
             }
             from = to;
         }
         let more = ratio[from..].iter().zip(&self.counts[from..]);
-        sum + more.map(|(r, x)| x * (r * w).min(LARGEST_PRODUCT).ln_1p()).sum::<f64>()
+        all.ln() + more.map(|(r, x)| x * (r * w).min(LARGEST_PRODUCT).ln_1p()).sum::<f64>()
     }
-}
-
-/// Σ x u / (1 + u w), and the same with the square of u / (1 + u w).
-fn slopes(counts: &[f64], ratio: &[f64], w: f64) -> (f64, f64) {
-    let (n, counts) = (ratio.len(), &counts[..ratio.len()]);
-    wide(
-        #[inline(always)]
-        || {
-            two_sums_by_lanes(n, |i| {
-                let scaled = ratio[i] / (1.0 + ratio[i] * w);
-                let owed = counts[i] * scaled;
-                (owed, owed * scaled)
-            })
-        },
-    )
 }
 
 /// A gamma distribution close to w^{a−1} exp(−slope w) Π (1 + u w)^x; `first` and `second` are the slopes at 0.
@@ -181,14 +162,7 @@ impl Placing {
     /// Takes up a row that uses these atoms; of the whole row this share was seen.
     pub(super) fn meet(&mut self, view: &View, row: Row<'_>, entries: &[Entry], exposure: f64) {
         let k = view.count;
-        self.found.clear();
-        row.x.for_row(row.at, |m, v| {
-            if v > 0.0 {
-                self.found.push((m as u32, v));
-            }
-        });
-        let class = |x: f64| (x as usize).min(SMALL + 1);
-        self.found.sort_by_key(|e| class(e.1));
+        by_count(row, &mut self.found);
         self.columns.clear();
         self.columns.extend(self.found.iter().map(|e| e.0));
         self.counts.clear();
@@ -208,8 +182,8 @@ impl Placing {
         let background = view.scales.background[row.source];
         self.rate.clear();
         self.rate.extend(self.columns.iter().map(|&m| rate_at(&view.by_column[m as usize * k..][..k], background, entries)));
-        self.inverse.clear();
-        self.inverse.extend(self.rate.iter().map(|r| 1.0 / r));
+        self.own.clear();
+        self.invert();
     }
 
     /// Draws whether an atom is used and its weight, of this shape.
@@ -237,16 +211,16 @@ impl Placing {
                 },
             );
         }
-        let at_zero = wide(
+        let [first, second] = sums(
+            [phi, inverse, counts],
             #[inline(always)]
-            || {
-                two_sums_by_lanes(n, |i| {
-                    let scaled = phi[i] * inverse[i];
-                    let owed = counts[i] * scaled;
-                    (owed, owed * scaled)
-                })
+            |[p, i, x]| {
+                let scaled = p * i;
+                let owed = x * scaled;
+                [owed, owed * scaled]
             },
         );
+        let at_zero = (first, second);
         let chance = open01(rng).ln();
         // a tangent of this slope; t(w) over the density that w is proposed from is no more than exp(`most` + G(τ) − τ g)
         let tangent = |g: f64| {
@@ -340,16 +314,26 @@ impl Placing {
         entries.extend((0..self.used.len()).filter(|&a| self.used[a]).map(|a| (a as u32, self.weight[a].max(SMALLEST))));
     }
 
-    /// Adds the share of each atom in the sum of the rates of all columns, and after them that of the background.
+    /// Adds the share of each atom in the sum of the rates of all columns, after them that which is the same for all columns, and after that those of single
+    /// columns, as [`by_count`] has them: of atoms of the row's own, expected given what the row owes to them.
     pub(in super::super) fn add_shares(&self, view: &View, width: usize, out: &mut [f64]) {
         // bounded, so that neither the sum nor a share is infinite
         let part = |rates: f64| rates.min(LARGEST);
         let background = part(width as f64 * view.scales.background[self.source]);
         let of = |a: usize| part(view.totals[a] * self.weight[a]);
         let used = || (0..view.count).filter(|&a| self.used[a]);
-        let total = (background + used().map(of).sum::<f64>()).max(f64::MIN_POSITIVE);
+        let own = |own: &Own| part(own.total() * own.weight);
+        let total = (background + used().map(of).sum::<f64>() + self.own.iter().map(own).sum::<f64>()).max(f64::MIN_POSITIVE);
         used().for_each(|a| out[a] += of(a) / total);
-        out[view.count] += background / total;
+        let (shares, single) = out.split_at_mut(view.count + 1);
+        shares[view.count] += background / total;
+        for atom in &self.own {
+            // given its sum, its shares are from a Dirichlet distribution
+            let (prior, owed) = (view.scales.shape * width as f64, atom.owed.iter().sum::<f64>());
+            let unit = own(atom) / total / (prior + owed);
+            shares[view.count] += unit * prior;
+            single.iter_mut().zip(&atom.owed).for_each(|(o, s)| *o += unit * s);
+        }
     }
 
     /// Adds what the weight of each atom is expected to be were the counts divided among the atoms anew and the weights drawn given that:
@@ -359,9 +343,10 @@ impl Placing {
         let (counts, inverse) = (&self.counts[..n], &self.inverse[..n]);
         for (a, out) in out.iter_mut().enumerate().filter(|(a, _)| self.used[*a]) {
             let phi = &self.phi[a * n..][..n];
-            let owed = wide(
+            let [owed] = sums(
+                [phi, counts, inverse],
                 #[inline(always)]
-                || sum_by_lanes(n, |i| counts[i] * phi[i] * inverse[i]),
+                |[p, x, i]| [x * p * i],
             );
             *out += (shape + self.weight[a] * owed) / (view.scales.weight[self.source] + self.exposure * view.totals[a]);
         }

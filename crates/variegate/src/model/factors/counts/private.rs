@@ -22,7 +22,6 @@ pub(super) struct Site<'a> {
     pub(super) rate: &'a [f64],
     pub(super) model: &'a Counts,
     pub(super) scales: &'a Scales,
-    pub(super) prior: Gamma,
 }
 
 impl Site<'_> {
@@ -37,28 +36,29 @@ impl Site<'_> {
 
 /// Weights of new atoms: uniform in the logarithm within cells that are as likely as their centres, and a share of the prior. It
 /// depends on the row without the atom alone, so it is the same for a birth and the death that undoes it.
-struct Proposal {
+pub(super) struct Proposal {
     first: f64,
     cells: [f64; CELLS],
     prior: Gamma,
 }
 
 impl Proposal {
-    fn new(site: &Site<'_>, weight_rate: f64) -> Self {
-        let first = (site.model.weight_shape / weight_rate).ln() - BELOW;
+    /// For weights of this prior; `ln_gain` is the log likelihood of the row with a new atom of a weight, over that without.
+    pub(super) fn new(prior: Gamma, ln_gain: impl Fn(f64) -> f64) -> Self {
+        let first = prior.mean().ln() - BELOW;
         let mut cells = [0.0; CELLS];
         for (g, cell) in cells.iter_mut().enumerate() {
             let y = first + (g as f64 + 0.5) * CELL;
-            *cell = site.prior.ln_pdf_of_ln(y) + site.ln_gain(y.exp());
+            *cell = prior.ln_pdf_of_ln(y) + ln_gain(y.exp());
         }
         let best = cells.iter().fold(f64::NEG_INFINITY, |m, &c| m.max(c));
         cells.iter_mut().for_each(|c| *c = (*c - best).exp());
         let total: f64 = cells.iter().sum();
         cells.iter_mut().for_each(|c| *c /= total);
-        Self { first, cells, prior: site.prior }
+        Self { first, cells, prior }
     }
 
-    fn draw(&self, rng: &mut Philox) -> f64 {
+    pub(super) fn draw(&self, rng: &mut Philox) -> f64 {
         if open01(rng) >= GRID {
             return self.prior.sample(rng).max(SMALLEST);
         }
@@ -70,7 +70,7 @@ impl Proposal {
         (self.first + (g.unwrap_or(CELLS - 1) as f64 + open01(rng)) * CELL).exp()
     }
 
-    fn ln_pdf(&self, w: f64) -> f64 {
+    pub(super) fn ln_pdf(&self, w: f64) -> f64 {
         let g = ((w.ln() - self.first) / CELL).floor();
         let cell = if g >= 0.0 && g < CELLS as f64 { self.cells[g as usize] } else { 0.0 };
         (GRID * cell / (CELL * w) + (1.0 - GRID) * self.prior.ln_pdf(w).exp()).ln()
@@ -121,8 +121,8 @@ pub(super) fn moves(
             if !attempts.room {
                 continue;
             }
-            let site = Site { counts, rate: &rate, model, scales: &view.scales, prior };
-            let proposal = Proposal::new(&site, weight_rate);
+            let site = Site { counts, rate: &rate, model, scales: &view.scales };
+            let proposal = Proposal::new(prior, |w| site.ln_gain(w));
             let w = proposal.draw(rng);
             let ln_ratio = attempts.ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - ((own.len() + 1) as f64).ln();
             if chance < ln_ratio {
@@ -144,8 +144,8 @@ pub(super) fn moves(
             let at = ((pick * own.len() as f64) as usize).min(own.len() - 1);
             let (w, seen) = (own[at].weight, &own[at].seen);
             let without: Vec<f64> = rate.iter().zip(seen).map(|(r, v)| (r - v * w).max(background)).collect();
-            let site = Site { counts, rate: &without, model, scales: &view.scales, prior };
-            let proposal = Proposal::new(&site, weight_rate);
+            let site = Site { counts, rate: &without, model, scales: &view.scales };
+            let proposal = Proposal::new(prior, |w| site.ln_gain(w));
             let ln_ratio = attempts.ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - (own.len() as f64).ln();
             if chance < -ln_ratio {
                 died.extend(own.remove(at).place);

@@ -7,6 +7,7 @@ use super::super::likelihood::{Entry, Row, Tempering};
 use super::side::CountContribution;
 use super::{SMALLEST, Sums, View, rate_at};
 use crate::dist::Gamma;
+use crate::linalg::eights::{Eight, sums};
 use crate::linalg::wide;
 use crate::run::{Philox, open01};
 use crate::special::branchless::ln_1p;
@@ -20,8 +21,6 @@ const PAIRS: usize = 4;
 const NEGLIGIBLE: f64 = 1e-18;
 /// Columns that are gathered together.
 const GATHERED: usize = 8;
-/// Accumulators of a sum or product, so that neighbours need not wait for each other.
-pub(super) const LANES: usize = 8;
 
 /// A row that is worked on.
 #[derive(Debug, Default)]
@@ -40,6 +39,8 @@ pub struct Scratch {
     ratio: Vec<f64>,
     /// Those of them that matter, and the counts that go with them.
     packed: (Vec<f64>, Vec<f64>),
+    /// Terms of a sum.
+    terms: Vec<f64>,
     /// Weight of each atom; only where it is used.
     weight: Vec<f64>,
     /// Whether the row uses each atom.
@@ -73,45 +74,6 @@ impl Proposal {
         let (a, b) = (FITTED.ln() + self.fitted.ln_pdf(w), (1.0 - FITTED).ln() + self.prior.ln_pdf(w));
         a.max(b) + (-(a - b).abs()).exp().ln_1p()
     }
-}
-
-/// Σ f(i) over 0..n, in a fixed order that allows vector instructions.
-#[inline(always)]
-pub(super) fn sum_by_lanes(n: usize, f: impl Fn(usize) -> f64) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            *lane += f(i + l);
-        }
-        i += LANES;
-    }
-    for (l, i) in (whole..n).enumerate() {
-        lanes[l] += f(i);
-    }
-    lanes.iter().sum()
-}
-
-/// Two sums over 0..n at once, in a fixed order that allows vector instructions.
-#[inline(always)]
-pub(super) fn two_sums_by_lanes(n: usize, f: impl Fn(usize) -> (f64, f64)) -> (f64, f64) {
-    let mut lanes = [[0.0; LANES]; 2];
-    let mut put = |l: usize, i: usize| {
-        let (first, second) = f(i);
-        lanes[0][l] += first;
-        lanes[1][l] += second;
-    };
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for l in 0..LANES {
-            put(l, i + l);
-        }
-        i += LANES;
-    }
-    (whole..n).enumerate().for_each(|(l, i)| put(l, i));
-    (lanes[0].iter().sum(), lanes[1].iter().sum())
 }
 
 /// Entries of every atom at these columns, one atom after the other.
@@ -219,10 +181,13 @@ impl Scratch {
         let total = self.weight_of_totals * view.totals[atom];
         let proposal = Proposal { fitted: fit(ratio, tempered, shape, weight_rate, total)?, prior };
         // ln of target over proposal
-        let score = |w: f64| {
-            let gain = wide(
+        let mut terms = std::mem::take(&mut self.terms);
+        let mut score = |w: f64| {
+            let gain = gain(
+                tempered,
                 #[inline(always)]
-                || sum_by_lanes(ratio.len(), |i| tempered[i] * ln_1p((ratio[i] * w).min(1e299))),
+                |i| (ratio[i] * w).min(1e299),
+                &mut terms,
             );
             prior.ln_pdf(w) + gain - total * w - proposal.ln_pdf(w)
         };
@@ -249,6 +214,7 @@ impl Scratch {
             self.weight[atom] = w;
         }
         self.used[atom] = used;
+        self.terms = terms;
         Ok(used)
     }
 
@@ -260,9 +226,10 @@ impl Scratch {
         let (ratio, phi) = (&self.ratio[..n], &self.phi);
         for (k, w) in entries.iter_mut() {
             let phi = &phi[*k as usize * n..][..n];
-            let explained = wide(
+            let [explained] = sums(
+                [phi, ratio],
                 #[inline(always)]
-                || sum_by_lanes(n, |i| phi[i] * ratio[i]),
+                |[p, r]| [p * r],
             );
             *w = (*w * explained / view.totals[*k as usize]).max(SMALLEST);
         }
@@ -322,9 +289,11 @@ impl Scratch {
                 self.ratio[i] = (self.rate[i] + pa[i] * da + pb[i] * db).max(background);
             }
             let (rate, next, tempered) = (&self.rate[..n], &self.ratio[..n], &self.tempered[..n]);
-            let gain = wide(
+            let gain = gain(
+                tempered,
                 #[inline(always)]
-                || sum_by_lanes(n, |i| tempered[i] * ln_1p(((next[i] - rate[i]) / rate[i]).clamp(-1.0 + 1e-15, 1e299))),
+                |i| ((next[i] - rate[i]) / rate[i]).clamp(-1.0 + 1e-15, 1e299),
+                &mut self.terms,
             );
             let old = worth(a, za.then_some(wa)) + worth(b, zb.then_some(wb));
             if chance < ln_jacobian + worth(a, na) + worth(b, nb) - old + gain {
@@ -452,21 +421,47 @@ fn pack<'a>(ratio: &[f64], counts: &[f64], least: f64, packed: &'a mut (Vec<f64>
     (&packed.0[..kept], &packed.1[..kept])
 }
 
+/// Σ x ln(1 + u): logarithms first, in vector instructions, and then their sum.
+fn gain(counts: &[f64], u: impl Fn(usize) -> f64, terms: &mut Vec<f64>) -> f64 {
+    let n = counts.len();
+    terms.resize(n, 0.0);
+    let terms = &mut terms[..n];
+    wide(
+        #[inline(always)]
+        || {
+            for i in 0..n {
+                terms[i] = counts[i] * ln_1p(u(i));
+            }
+        },
+    );
+    let [sum] = sums(
+        [terms],
+        #[inline(always)]
+        |[t]| [t],
+    );
+    sum
+}
+
+/// Σ x u / (1 + u w), and the same with the square of u / (1 + u w).
+pub(super) fn slopes(counts: &[f64], ratio: &[f64], w: f64) -> (f64, f64) {
+    let w = Eight::of(w);
+    let [first, second] = sums(
+        [ratio, counts],
+        #[inline(always)]
+        |[u, x]| {
+            let scaled = u / (Eight::of(1.0) + u * w);
+            let owed = x * scaled;
+            [owed, owed * scaled]
+        },
+    );
+    (first, second)
+}
+
 /// A gamma distribution close to Gamma(w; shape, rate) Π (1 + u w)^x exp(−total w).
 pub(super) fn fit(ratio: &[f64], counts: &[f64], shape: f64, rate: f64, total: f64) -> Result<Gamma> {
-    let n = ratio.len();
     let lower = shape.max(1.0);
     let slope = rate + total;
-    let sums = |w: f64| {
-        wide(
-            #[inline(always)]
-            || {
-                let scaled = |i: usize| ratio[i] / (1.0 + ratio[i] * w);
-                (sum_by_lanes(n, |i| counts[i] * scaled(i)), sum_by_lanes(n, |i| counts[i] * scaled(i) * scaled(i)))
-            },
-        )
-    };
-    let (first, second) = sums(0.0);
+    let (first, second) = slopes(counts, ratio, 0.0);
     if lower == 1.0 && first <= slope {
         // the mode is at 0
         return Ok(Gamma::new(1.0, (slope - first).max(second.sqrt()).min(slope).max(SMALLEST))?);
@@ -475,7 +470,7 @@ pub(super) fn fit(ratio: &[f64], counts: &[f64], shape: f64, rate: f64, total: f
     let mut w = (lower - 1.0 + all) / slope;
     let mut curvature = 0.0;
     for step in 0..=8 {
-        let (first, second) = sums(w);
+        let (first, second) = slopes(counts, ratio, w);
         let gradient = (lower - 1.0) / w - slope + first;
         curvature = (lower - 1.0) / (w * w) + second;
         let next = (w + gradient / curvature).max(w / 10.0);

@@ -22,7 +22,7 @@ fn close(found: f64, exact: f64, bound: f64) {
 fn the_likelihood_of_a_new_atom() {
     let counts = model(0.8, 1.5);
     let scales = Scales { shape: 0.8, atom: 1.3, weight: vec![0.9], background: vec![0.2] };
-    let site = Site { counts: &[3.0, 1.0], rate: &[0.5, 1.1], model: &counts, scales: &scales, prior: Gamma::new(1.5, 0.9).unwrap() };
+    let site = Site { counts: &[3.0, 1.0], rate: &[0.5, 1.1], model: &counts, scales: &scales };
     close(site.ln_gain(0.7), 1.0141763456, 1e-9);
 }
 

@@ -7,6 +7,8 @@ use super::*;
 use crate::data::Matrix;
 use crate::dist::Gamma;
 
+mod own;
+
 /// Scans that count.
 const COUNTED: usize = 10;
 
@@ -53,7 +55,7 @@ fn counts(weight_shape: f64) -> (Counts, Stage<Counts>) {
     let likelihood = Counts { weight_shape, ..Counts::of_three_columns() };
     let view = likelihood.view(&PHI.concat(), 2, &scales);
     let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
-    (likelihood, Stage { view, scales, ln_odds, count: 2, number: 0 })
+    (likelihood, Stage { view, scales, ln_odds, ln_own: Vec::new(), count: 2, number: 0 })
 }
 
 const PHI: [[f64; 3]; 2] = [[1.0, 0.2, 2.0], [0.1, 1.5, 0.3]];
@@ -130,7 +132,7 @@ fn new_rows_of_real_numbers_have_their_exact_distribution() {
     let likelihood = Gaussian { centre, hyper: Hyper { shape: 1.0, rate: 1.0, fixed: None } };
     let view = likelihood.view(&[1.0, 0.5, -1.0, 0.3, -2.0, 0.4], 2, &scales);
     let ln_odds = vec![odds(0.6), odds(0.3), odds(0.6), odds(0.3)];
-    let stage = Stage { view, scales, ln_odds, count: 2, number: 0 };
+    let stage = Stage { view, scales, ln_odds, ln_own: Vec::new(), count: 2, number: 0 };
     let x: [f64; 3] = [1.2, -0.7, -1.0];
     let found = means(&likelihood, stage, &x, 1.0, 5, (50, 40), |stage, out, placing| {
         let mut entries = Vec::new();
@@ -207,7 +209,7 @@ fn scans_of_new_rows_and_of_a_fit_agree() {
     let view = likelihood.view(&phi, count, &scales);
     let mix: Vec<f64> = (0..width).map(|m| 3.0 * phi[m] + 1.5 * phi[3 * width + m]).collect();
     let x = likelihood.draw_row(&scales, 0, &mix, &mut rng).unwrap();
-    agree(&likelihood, Stage { view, scales, ln_odds: ln_odds.clone(), count, number: 0 }, &x);
+    agree(&likelihood, Stage { view, scales, ln_odds: ln_odds.clone(), ln_own: Vec::new(), count, number: 0 }, &x);
 
     let scales = Precisions { atom: 1.0, weight: vec![1.0; 2], noise: vec![0.5; 2] };
     let centre = Centre { columns: width, means: vec![0.0; 2 * width], scale: 1.0, missing: false };
@@ -216,5 +218,5 @@ fn scans_of_new_rows_and_of_a_fit_agree() {
     let view = likelihood.view(&phi, count, &scales);
     let mix: Vec<f64> = (0..width).map(|m| 0.7 * phi[m] - 0.5 * phi[3 * width + m]).collect();
     let x = likelihood.draw_row(&scales, 0, &mix, &mut rng).unwrap();
-    agree(&likelihood, Stage { view, scales, ln_odds, count, number: 0 }, &x);
+    agree(&likelihood, Stage { view, scales, ln_odds, ln_own: Vec::new(), count, number: 0 }, &x);
 }
