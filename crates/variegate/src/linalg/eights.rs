@@ -67,10 +67,7 @@ lane_by_lane!(Add add +, Mul mul *, Div div /);
 fn eight<const K: usize>(lists: &[&[f64]; K], at: usize) -> [Eight; K] {
     let mut out = [Eight::of(0.0); K];
     for k in 0..K {
-        let numbers = &lists[k][at..at + LANES];
-        for l in 0..LANES {
-            out[k].0[l] = numbers[l];
-        }
+        out[k].0.copy_from_slice(&lists[k][at..at + LANES]);
     }
     out
 }
@@ -229,7 +226,7 @@ mod tests {
     #[test]
     fn logarithms_of_products() {
         for n in 0..40 {
-            let numbers: Vec<f64> = (0..n).map(|i| 10f64.powi((i * 7 % 23) as i32 - 14)).collect();
+            let numbers: Vec<f64> = (0..n).map(|i| 10f64.powi(i * 7 % 23 - 14)).collect();
             for w in [1e-9, 0.3, 1.0, 1e5, 1e300] {
                 let exact: f64 = numbers.iter().map(|v| (v * w).min(1e299).ln_1p()).sum();
                 let found = product(

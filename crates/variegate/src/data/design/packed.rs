@@ -61,11 +61,12 @@ impl Panel<'_> {
                 for (x, z) in rows.chunks_exact(dim).zip(products.chunks_exact_mut(len)) {
                     let mut at = 0;
                     for i in 0..dim {
-                        let (v, x, z) = (x[i], &x[..=i], &mut z[at..=at + i]);
-                        for l in 0..=i {
+                        let n = i + 1;
+                        let (v, x, z) = (x[i], &x[..n], &mut z[at..at + n]);
+                        for l in 0..n {
                             z[l] = v * x[l];
                         }
-                        at += i + 1;
+                        at += n;
                     }
                 }
             },

@@ -66,15 +66,17 @@ impl<L: Likelihood> Stage<L> {
         let open = if unseen { 1.0 } else { (0..rows.len() - 1).map(turned).fold(0.0, f64::max) };
         let down_to = LEFT_OUT / (draw.mass * open.max(1e-300));
         let (mut phi, mut weight, mut uses) = (draw.wide_phi(), draw.weight.clone(), draw.uses.clone());
-        let mut b = 1.0;
-        while !find {
-            b = process.next_empty(b, draw.mass, &mut rng);
-            if b <= down_to {
-                break;
+        if !find {
+            let mut b = 1.0;
+            loop {
+                b = process.next_empty(b, draw.mass, &mut rng);
+                if b <= down_to {
+                    break;
+                }
+                phi.extend(likelihood.prior_atom(&scales, &mut rng)?);
+                weight.push(b);
+                uses.resize(uses.len() + rows.len() - 1, 0);
             }
-            phi.extend(likelihood.prior_atom(&scales, &mut rng)?);
-            weight.push(b);
-            uses.resize(uses.len() + rows.len() - 1, 0);
         }
         let (count, sources) = (weight.len(), rows.len() - 1);
         let mut ln_odds = Vec::with_capacity(rows.len() * count);
