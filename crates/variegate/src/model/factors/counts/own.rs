@@ -195,3 +195,36 @@ impl Placing {
         self.inverse.extend(self.rate.iter().map(|r| 1.0 / r));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Scales, private};
+    use super::*;
+
+    /// Of a row that was seen whole it is what a fit takes it for; of a row of which less was seen, that of rates and weights so much smaller.
+    #[test]
+    fn the_likelihood_of_a_row_with_an_atom_more() {
+        let counts: Vec<f64> = [vec![1.0; 11], vec![2.0; 9], vec![3.0; 2], vec![4.0; 8], vec![5.0, 9.0, 200.0]].concat();
+        let rate: Vec<f64> = (0..counts.len()).map(|i| 10f64.powi((i * 7 % 9) as i32 - 6)).collect();
+        let inverse: Vec<f64> = rate.iter().map(|r| 1.0 / r).collect();
+        let model = Counts { width: 40, ..Counts::of_three_columns() };
+        for (shape, background) in [(0.004, 1e-6), (0.7, 1e-6), (30.0, 1e-90)] {
+            // the last rates are too small for powers of one over them
+            let small = |r: &f64| if background < 1e-50 { r * background } else { *r };
+            let (rate, inverse): (Vec<f64>, Vec<f64>) =
+                (rate.iter().map(small).collect(), inverse.iter().map(|i| 1.0 / small(&(1.0 / i))).collect());
+            let scales = Scales { shape, atom: 1.3, weight: vec![0.9], background: vec![background] };
+            let largest = inverse.iter().fold(0.0, |m: f64, &v| m.max(v));
+            for exposure in [1.0, 0.3] {
+                let site =
+                    Site { counts: &counts, ends: [11, 20, 22, 30], inverse: &inverse, largest, width: 40.0, shape, rate: 1.3, exposure };
+                let seen: Vec<f64> = rate.iter().map(|r| r * exposure).collect();
+                let fit = private::Site { counts: &counts, rate: &seen, model: &model, scales: &scales };
+                for w in [1e-6, 0.2, 5.0] {
+                    let (found, exact) = (site.ln_gain(w), fit.ln_gain(exposure * w));
+                    assert!((found - exact).abs() < 1e-9 * (1.0 + exact.abs()), "{shape} {exposure} {w}: {found} for {exact}");
+                }
+            }
+        }
+    }
+}
