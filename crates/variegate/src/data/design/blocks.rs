@@ -46,6 +46,7 @@ impl Panel<'_> {
         let len = blocks_len(dim, width);
         self.work.resize(self.work.len().max(n * len), f64::NAN);
         if width == 1 {
+            // squares: a loop for each would be all overhead
             let work = &mut self.work[..n * len];
             linalg::wide(
                 #[inline(always)]

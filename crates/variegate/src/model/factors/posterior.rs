@@ -215,7 +215,7 @@ impl FactorsPosterior {
         check_new_rows(data, self.schema.width, &self.schema.columns, needs)
     }
 
-    /// Draws for new rows to be placed by.
+    /// Draws for new rows to be placed by, which find the atoms of their own where the likelihood knows how.
     pub(super) fn stages<L: Likelihood>(&self, likelihood: &L, sources: &[u32], most: usize) -> Result<Vec<(usize, Stage<L>)>> {
         self.stages_that(L::OWN, likelihood, sources, most)
     }
@@ -286,6 +286,7 @@ impl FactorsPosterior {
 
     fn held_out_with<L: Likelihood>(&self, likelihood: &L, data: &Dataset<'_>, effort: &HeldOutEffort) -> Result<HeldOut> {
         let (sources, n) = (self.sources_of(data), data.rows());
+        // the probability of a row averages over the atoms that nobody used: they come from their prior
         let stages = self.stages_that(false, likelihood, &sources, effort.draws)?;
         // densities are on the scale of the data, and those of the entries that were observed
         let ln_unit = if self.settings.likelihood == LikelihoodKind::Gaussian { self.schema.unit().ln() } else { 0.0 };

@@ -1,8 +1,8 @@
 //! Atoms that a new row alone uses.
 //!
 //! No row of the fit uses them, so that nothing but the prior and the row itself tells of them. As in a fit they are born and die with φ integrated
-//! out: an atom from the prior would have next to none of the row's columns. The likelihood of the row with an atom more is that of
-//! `birth.rs`, of which the share of the row that was seen is the time that the rates had: with exposure e it is q = w / ((b + e w) r), times (b/(b+ew))^a.
+//! out: an atom from the prior would have next to none of the row's columns. Where the share e of the row was seen, the likelihood of the row with an atom
+//! more is that of `birth.rs` with q = w / ((b + e w) r) and, for each column, (b/(b + e w))^a.
 
 use rand_distr::Distribution;
 
@@ -141,8 +141,7 @@ impl Placing {
                 let site = self.site(model, view, &self.inverse);
                 let proposal = Proposal::new(prior, |w| site.ln_gain(w));
                 let w = proposal.draw(rng);
-                let ln_ratio = ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - ((self.own.len() + 1) as f64).ln();
-                if chance < ln_ratio {
+                if chance < proposal.ln_birth(w, ln_rate, site.ln_gain(w), self.own.len() + 1) {
                     let p = w / (view.scales.atom + self.exposure * w);
                     let mut own = Own { weight: w, ..Own::default() };
                     let mut terms = Vec::new();
@@ -160,8 +159,7 @@ impl Placing {
                 self.without(view, at);
                 let site = self.site(model, view, &self.ratio);
                 let proposal = Proposal::new(prior, |w| site.ln_gain(w));
-                let ln_ratio = ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - (self.own.len() as f64).ln();
-                if chance < -ln_ratio {
+                if chance < -proposal.ln_birth(w, ln_rate, site.ln_gain(w), self.own.len()) {
                     self.own.remove(at);
                     std::mem::swap(&mut self.rate, &mut self.rest);
                     std::mem::swap(&mut self.inverse, &mut self.ratio);
@@ -206,13 +204,11 @@ mod tests {
     fn the_likelihood_of_a_row_with_an_atom_more() {
         let counts: Vec<f64> = [vec![1.0; 11], vec![2.0; 9], vec![3.0; 2], vec![4.0; 8], vec![5.0, 9.0, 200.0]].concat();
         let rate: Vec<f64> = (0..counts.len()).map(|i| 10f64.powi((i * 7 % 9) as i32 - 6)).collect();
-        let inverse: Vec<f64> = rate.iter().map(|r| 1.0 / r).collect();
         let model = Counts { width: 40, ..Counts::of_three_columns() };
         for (shape, background) in [(0.004, 1e-6), (0.7, 1e-6), (30.0, 1e-90)] {
-            // the last rates are too small for powers of one over them
-            let small = |r: &f64| if background < 1e-50 { r * background } else { *r };
-            let (rate, inverse): (Vec<f64>, Vec<f64>) =
-                (rate.iter().map(small).collect(), inverse.iter().map(|i| 1.0 / small(&(1.0 / i))).collect());
+            // the last are so small that powers of one over them are not formed
+            let rate: Vec<f64> = rate.iter().map(|r| if background < 1e-50 { r * background } else { *r }).collect();
+            let inverse: Vec<f64> = rate.iter().map(|r| 1.0 / r).collect();
             let scales = Scales { shape, atom: 1.3, weight: vec![0.9], background: vec![background] };
             let largest = inverse.iter().fold(0.0, |m: f64, &v| m.max(v));
             for exposure in [1.0, 0.3] {

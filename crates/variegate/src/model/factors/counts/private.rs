@@ -70,10 +70,15 @@ impl Proposal {
         (self.first + (g.unwrap_or(CELLS - 1) as f64 + open01(rng)) * CELL).exp()
     }
 
-    pub(super) fn ln_pdf(&self, w: f64) -> f64 {
+    fn ln_pdf(&self, w: f64) -> f64 {
         let g = ((w.ln() - self.first) / CELL).floor();
         let cell = if g >= 0.0 && g < CELLS as f64 { self.cells[g as usize] } else { 0.0 };
         (GRID * cell / (CELL * w) + (1.0 - GRID) * self.prior.ln_pdf(w).exp()).ln()
+    }
+
+    /// Log acceptance ratio of the birth of an atom of this weight, after which there are so many; with the other sign that of the death that undoes it.
+    pub(super) fn ln_birth(&self, w: f64, ln_rate: f64, ln_gain: f64, atoms: usize) -> f64 {
+        ln_rate + self.prior.ln_pdf(w) + ln_gain - self.ln_pdf(w) - (atoms as f64).ln()
     }
 }
 
@@ -124,8 +129,7 @@ pub(super) fn moves(
             let site = Site { counts, rate: &rate, model, scales: &view.scales };
             let proposal = Proposal::new(prior, |w| site.ln_gain(w));
             let w = proposal.draw(rng);
-            let ln_ratio = attempts.ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - ((own.len() + 1) as f64).ln();
-            if chance < ln_ratio {
+            if chance < proposal.ln_birth(w, attempts.ln_rate, site.ln_gain(w), own.len() + 1) {
                 let (a, b) = (view.scales.shape, view.scales.atom);
                 let q = w / (b + w);
                 let mut shapes = vec![a; model.width];
@@ -146,8 +150,7 @@ pub(super) fn moves(
             let without: Vec<f64> = rate.iter().zip(seen).map(|(r, v)| (r - v * w).max(background)).collect();
             let site = Site { counts, rate: &without, model, scales: &view.scales };
             let proposal = Proposal::new(prior, |w| site.ln_gain(w));
-            let ln_ratio = attempts.ln_rate + prior.ln_pdf(w) + site.ln_gain(w) - proposal.ln_pdf(w) - (own.len() as f64).ln();
-            if chance < -ln_ratio {
+            if chance < -proposal.ln_birth(w, attempts.ln_rate, site.ln_gain(w), own.len()) {
                 died.extend(own.remove(at).place);
                 rate = without;
             }

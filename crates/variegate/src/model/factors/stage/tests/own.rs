@@ -67,7 +67,7 @@ fn exact(x: &[f64; 3], weight_shape: f64, exposure: f64) -> [(f64, f64); FIGURES
     })
 }
 
-/// Eight figures of each of five cases, four standard errors: a false alarm in 400.
+/// Eight figures of each of five cases, four standard errors from fifty batches: a false alarm in a hundred.
 #[test]
 fn new_rows_with_atoms_of_their_own_have_their_exact_distribution() {
     let cases = [
