@@ -36,9 +36,11 @@ OURS = {
     "subclasses": {"subclasses": "auto"},
     "subclasses, maps": {"subclasses": "auto", "input_map": "auto"},
     "subclasses, by the bound": {"subclasses": "auto", "criterion": "elbo-sym"},
+    "subclasses, by loo": {"subclasses": "auto", "criterion": "loo"},
     "experts": {"experts": "auto"},
     "experts, maps": {"experts": "auto", "input_map": "auto"},
     "experts, by the bound": {"experts": "auto", "criterion": "elbo-sym"},
+    "experts, by loo": {"experts": "auto", "criterion": "loo"},
 }
 OTHERS = ("logistic regression", "random forest", "gradient boosting", "RBF SVM", "MLP")
 
