@@ -64,21 +64,29 @@ lane_by_lane!(Add add +, Mul mul *, Div div /);
 
 /// Eight numbers of each list.
 #[inline(always)]
+#[allow(clippy::manual_memcpy)]
 fn eight<const K: usize>(lists: &[&[f64]; K], at: usize) -> [Eight; K] {
     let mut out = [Eight::of(0.0); K];
     for k in 0..K {
-        out[k].0.copy_from_slice(&lists[k][at..at + LANES]);
+        let numbers = &lists[k][at..at + LANES];
+        // a copy of the slice would be a call
+        for l in 0..LANES {
+            out[k].0[l] = numbers[l];
+        }
     }
     out
 }
 
 /// What is left of each list, and zeros.
 #[inline(always)]
+#[allow(clippy::manual_memcpy)]
 fn left<const K: usize>(lists: &[&[f64]; K], at: usize) -> [Eight; K] {
     let mut out = [Eight::of(0.0); K];
     for k in 0..K {
         let numbers = &lists[k][at..];
-        out[k].0[..numbers.len()].copy_from_slice(numbers);
+        for l in 0..numbers.len().min(LANES) {
+            out[k].0[l] = numbers[l];
+        }
     }
     out
 }
@@ -95,6 +103,16 @@ pub(crate) fn sums<const K: usize, const S: usize>(lists: [&[f64]; K], f: impl F
         #[inline(always)]
         || sums_here(lists, f),
     )
+}
+
+/// Product of two vectors.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let [sum] = sums(
+        [a, b],
+        #[inline(always)]
+        |[a, b]| [a * b],
+    );
+    sum
 }
 
 #[inline(always)]
@@ -220,6 +238,7 @@ mod tests {
                 |[x, y]| [x * y, x / (Eight::of(1.0) + y * y)],
             );
             assert_eq!(found.map(f64::to_bits), plain.map(f64::to_bits), "{n} numbers");
+            assert_eq!(dot(&lists[0], &lists[1]).to_bits(), plain[0].to_bits(), "{n} numbers");
         }
     }
 

@@ -47,6 +47,17 @@ pub(crate) fn larger(a: f64, b: f64) -> f64 {
     if b <= a { a } else { b }
 }
 
+/// Log-sum-exp from what [`exponentials`] gives back: NaN where a number was not finite.
+#[inline(always)]
+pub(crate) fn ln_sum(top: &Lane, sum: &Lane) -> Lane {
+    each(|l| {
+        // at least 1, from the largest
+        let finite = sum[l] < f64::INFINITY;
+        let ln = top[l] + ln_1p(if finite { sum[l] - 1.0 } else { 0.0 });
+        if finite { ln } else { f64::NAN }
+    })
+}
+
 /// Logits become probabilities; returns their log-sum-exp, NaN where one of them is not finite.
 #[inline(always)]
 pub(crate) fn softmax(z: &mut [Lane]) -> Lane {
@@ -55,10 +66,5 @@ pub(crate) fn softmax(z: &mut [Lane]) -> Lane {
     for z in z.iter_mut() {
         *z = each(|l| z[l] * scale[l]);
     }
-    each(|l| {
-        // at least 1, from the largest logit
-        let finite = sum[l] < f64::INFINITY;
-        let ln = top[l] + ln_1p(if finite { sum[l] - 1.0 } else { 0.0 });
-        if finite { ln } else { f64::NAN }
-    })
+    ln_sum(&top, &sum)
 }

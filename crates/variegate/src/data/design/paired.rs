@@ -6,6 +6,15 @@
 use super::{Kind, Panel, for_scaled, packed_len};
 use crate::linalg;
 
+/// Up to so many columns products of their own are faster than those of large matrices.
+const FEW_COLUMNS: usize = 96;
+/// Rows that are worked on together: blocks of columns stay in cache.
+const FEW_ROWS: usize = 256;
+/// Columns of a block.
+const LANES: usize = 8;
+/// Matrices of a group, at most: their sums are held in registers.
+const GROUP: usize = 6;
+
 impl Panel<'_> {
     /// out (pairs × k) += Σ_n c_nk x̃_i x̃_j for weights c (n×k) of any sign; pairs j ≤ i as `packed.rs` numbers them.
     pub fn paired_grams_add(&mut self, c: &[f64], k: usize, out: &mut [f64]) {
@@ -47,6 +56,14 @@ impl Panel<'_> {
             }
             return;
         }
+        if let Kind::Dense(rows) = self.kind
+            && dim <= FEW_COLUMNS
+        {
+            for (rows, c) in rows.chunks(FEW_ROWS * dim).zip(c[..n * k].chunks(FEW_ROWS * k)) {
+                few_columns(rows, dim, c, k, self.work, out);
+            }
+            return;
+        }
         let len = packed_len(dim);
         let mut grams = vec![0.0; k * len];
         self.weighted_grams_add(c, k, &mut grams);
@@ -56,6 +73,109 @@ impl Panel<'_> {
             }
         }
     }
+}
+
+/// The same for dense rows of few columns: for column i the rows are weighted by c x̃_i, and meet blocks of columns j ≤ i.
+fn few_columns(rows: &[f64], dim: usize, c: &[f64], k: usize, work: &mut Vec<f64>, out: &mut [f64]) {
+    let n = rows.len() / dim;
+    let blocks = dim.div_ceil(LANES);
+    // columns a power of two apart would meet in the same lines of the cache
+    let stride = n + LANES;
+    work.clear();
+    work.resize(blocks * n * LANES + (dim + k + k.min(GROUP)) * stride, 0.0);
+    let (block, rest) = work.split_at_mut(blocks * n * LANES);
+    let (columns, rest) = rest.split_at_mut(dim * stride);
+    let (weights, scaled) = rest.split_at_mut(k * stride);
+    for (r, row) in rows.chunks_exact(dim).enumerate() {
+        for (j, &v) in row.iter().enumerate() {
+            block[(j / LANES * n + r) * LANES + j % LANES] = v;
+            columns[j * stride + r] = v;
+        }
+        for (h, &v) in c[r * k..(r + 1) * k].iter().enumerate() {
+            weights[h * stride + r] = v;
+        }
+    }
+    let (block, _) = block.as_chunks::<LANES>();
+    let groups = k.div_ceil(GROUP);
+    for g in 0..groups {
+        // groups of equal sizes
+        let own = g * k / groups..(g + 1) * k / groups;
+        let some = Group { block, columns, weights: &weights[own.start * stride..own.end * stride], n, stride, dim, k, first: own.start };
+        match own.len() {
+            1 => some.add::<1>(scaled, out),
+            2 => some.add::<2>(scaled, out),
+            3 => some.add::<3>(scaled, out),
+            4 => some.add::<4>(scaled, out),
+            5 => some.add::<5>(scaled, out),
+            _ => some.add::<GROUP>(scaled, out),
+        }
+    }
+}
+
+/// Some of the matrices: rows in blocks of columns and column by column, weights matrix by matrix.
+struct Group<'a> {
+    block: &'a [[f64; LANES]],
+    columns: &'a [f64],
+    weights: &'a [f64],
+    n: usize,
+    /// From one column to the next.
+    stride: usize,
+    dim: usize,
+    /// All matrices, and the first of these.
+    k: usize,
+    first: usize,
+}
+
+impl Group<'_> {
+    fn add<const K: usize>(&self, scaled: &mut [f64], out: &mut [f64]) {
+        linalg::wide(
+            #[inline(always)]
+            || self.add_here::<K>(scaled, out),
+        );
+    }
+
+    #[inline(always)]
+    fn add_here<const K: usize>(&self, scaled: &mut [f64], out: &mut [f64]) {
+        let (n, stride) = (self.n, self.stride);
+        for i in 0..self.dim {
+            let column = &self.columns[i * stride..][..n];
+            for h in 0..K {
+                let (scaled, weights) = (&mut scaled[h * stride..][..n], &self.weights[h * stride..][..n]);
+                for r in 0..n {
+                    scaled[r] = weights[r] * column[r];
+                }
+            }
+            for b in 0..=i / LANES {
+                let sums = outer::<K>(&self.block[b * n..][..n], scaled, stride);
+                for j in b * LANES..(b * LANES + LANES).min(i + 1) {
+                    let at = (packed_len(i) + j) * self.k + self.first;
+                    for h in 0..K {
+                        out[at + h] += sums[h][j % LANES];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Σ_n s_hn b_n of each h.
+#[inline(always)]
+fn outer<const K: usize>(block: &[[f64; LANES]], scaled: &[f64], stride: usize) -> [[f64; LANES]; K] {
+    let n = block.len();
+    let mut sums = [[0.0; LANES]; K];
+    let mut weights = [&scaled[..n]; K];
+    for h in 0..K {
+        weights[h] = &scaled[h * stride..][..n];
+    }
+    for r in 0..n {
+        for h in 0..K {
+            let w = weights[h][r];
+            for l in 0..LANES {
+                sums[h][l] += w * block[r][l];
+            }
+        }
+    }
+    sums
 }
 
 /// out += a v.
@@ -73,8 +193,16 @@ mod tests {
 
     #[test]
     fn paired_grams_are_the_packed_ones() {
-        for (n, cols, centred) in [(19, 1, true), (37, 7, false), (1, 5, true), (23, 40, false)] {
-            let k = 3;
+        let shapes = [
+            (19, 1, true, 3),
+            (37, 7, false, 1),
+            (1, 5, true, 5),
+            (23, 40, false, 13),
+            (300, 12, true, 6),
+            (520, 8, true, 7),
+            (9, 100, true, 2),
+        ];
+        for (n, cols, centred, k) in shapes {
             let mut raw = pseudo(n * cols, 3);
             raw.iter_mut().filter(|v| **v < 0.1).for_each(|v| *v = 0.0);
             let (mut indptr, mut indices, mut values) = (vec![0usize], vec![], vec![]);

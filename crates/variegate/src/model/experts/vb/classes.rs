@@ -1,125 +1,87 @@
-//! The bound of experts over more than two classes, and its slopes: eight rows side by side.
+//! The bound of an expert over more than two classes, and its slopes, of the rows of a tile.
 //!
-//! A row has few classes and an expert few contrasts, too few for vector instructions; rows are many. Each row is summed up in the same
-//! order as it would be alone, and the zeros of V are left out: its column j has entries in the first j + 1 classes only.
+//! The zeros of V are left out: its column j has entries in the first j + 1 classes only.
 
 use super::rows::View;
-use crate::model::experts::shape::Shape;
-use crate::special::branchless::{exp, ln_1p};
+use crate::special::lanes::{LANES, Lane, each, exponentials, ln_sum};
 
-/// Rows side by side.
-const LANES: usize = 8;
-type Lane = [f64; LANES];
-
-/// What is found of the rows of a panel.
+/// Buffers.
 #[derive(Debug, Default)]
-pub(super) struct ClassBounds {
-    /// Bound of each expert, one row of numbers a row.
-    pub(super) values: Vec<f64>,
-    /// V'(1[y] − p) of each expert, in contrasts, likewise.
-    pub(super) contrasts: Vec<f64>,
+pub(super) struct ClassBound {
     means: Vec<Lane>,
     scores: Vec<Lane>,
 }
 
-impl ClassBounds {
-    /// Bounds of all experts given â·x of all vectors, |x|² and the classes of some rows.
-    #[inline(always)]
-    pub(super) fn fill(&mut self, shape: &Shape, view: &View<'_>, products: &[f64], norms: &[f64], classes: &[u32]) {
-        let (k, j, n) = (shape.experts, shape.rows(), norms.len());
-        let vectors = k * j + shape.gates();
-        let v = shape.contrasts();
-        self.values.resize(n * k, f64::NAN);
-        self.contrasts.resize(n * k * j, f64::NAN);
+impl ClassBound {
+    /// Makes room for j contrasts.
+    pub(super) fn resize(&mut self, j: usize) {
         self.means.resize(j, [0.0; LANES]);
         self.scores.resize(j + 1, [0.0; LANES]);
-        let (means, scores) = (&mut self.means[..j], &mut self.scores[..j + 1]);
-        for first in (0..n).step_by(LANES) {
-            let rows = LANES.min(n - first);
-            for e in 0..k {
-                let (scale, intercepts) = (view.scale[e], &view.intercepts[e * j..(e + 1) * j]);
-                let mut square = [0.0; LANES];
-                for (r, (mean, intercept)) in means.iter_mut().zip(intercepts).enumerate() {
-                    // what is beyond the last row stays zero, and is not read
-                    let mut u = [0.0; LANES];
-                    for (i, u) in u[..rows].iter_mut().enumerate() {
-                        *u = products[(first + i) * vectors + e * j + r];
-                    }
-                    for i in 0..LANES {
-                        square[i] += u[i] * u[i];
-                        mean[i] = scale * u[i] + intercept;
-                    }
-                }
-                let mut top = [f64::NEG_INFINITY; LANES];
-                for (c, score) in scores.iter_mut().enumerate() {
-                    *score = [0.0; LANES];
-                    for (mean, v) in means.iter().zip(&v[c * j..(c + 1) * j]).skip(c.saturating_sub(1)) {
-                        for i in 0..LANES {
-                            score[i] += v * mean[i];
-                        }
-                    }
-                    for i in 0..LANES {
-                        top[i] = if score[i] > top[i] { score[i] } else { top[i] };
-                    }
-                }
-                let mut own = [0.0; LANES];
-                for (i, (own, class)) in own.iter_mut().zip(&classes[first..first + rows]).enumerate() {
-                    *own = scores[*class as usize][i];
-                }
-                let mut sum = [0.0; LANES];
-                for score in scores.iter_mut() {
-                    for i in 0..LANES {
-                        score[i] = exp(score[i] - top[i]);
-                        sum[i] += score[i];
-                    }
-                }
-                let mut ln_sum = [0.0; LANES];
-                for i in 0..LANES {
-                    // scores that are no numbers make no sum
-                    let whole = sum[i] < f64::INFINITY;
-                    let found = top[i] + ln_1p(if whole { sum[i] } else { 1.0 } - 1.0);
-                    ln_sum[i] = if whole { found } else { f64::NAN };
-                }
-                for i in 0..rows {
-                    let row = first + i;
-                    let variance = view.isotropic[e] * norms[row] + (view.along[e] - scale * scale) * square[i] + view.variance[e];
-                    self.values[row * k + e] = own[i] - ln_sum[i] - 0.125 * variance;
-                }
-                for r in 0..j {
-                    let mut expected = [0.0; LANES];
-                    for (c, score) in scores[..r + 2].iter().enumerate() {
-                        let v = v[c * j + r];
-                        for i in 0..LANES {
-                            expected[i] += score[i] * v;
-                        }
-                    }
-                    for i in 0..LANES {
-                        expected[i] /= sum[i];
-                    }
-                    for (i, class) in classes[first..first + rows].iter().enumerate() {
-                        self.contrasts[((first + i) * k + e) * j + r] = v[*class as usize * j + r] - expected[i];
-                    }
-                }
-            }
+    }
+
+    /// The bound of expert `e` given â·x of its vectors, |x|², V and the contrasts of the rows' classes; `contrasts` become V'(1[y] − p).
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        view: &View<'_>,
+        e: usize,
+        v: &[f64],
+        products: &[Lane],
+        norm: &Lane,
+        marks: &[Lane],
+        contrasts: &mut [Lane],
+    ) -> Lane {
+        let j = products.len();
+        let scale = view.scale[e];
+        let (mut own, mut square) = ([0.0; LANES], [0.0; LANES]);
+        for r in 0..j {
+            let (u, mark, intercept) = (&products[r], &marks[r], view.intercepts[e * j + r]);
+            let mean = each(|l| scale * u[l] + intercept);
+            own = each(|l| own[l] + mark[l] * mean[l]);
+            square = each(|l| square[l] + u[l] * u[l]);
+            self.means[r] = mean;
         }
+        for c in 0..=j {
+            let mut sum = [0.0; LANES];
+            for r in c.saturating_sub(1)..j {
+                let (mean, v) = (&self.means[r], v[c * j + r]);
+                sum = each(|l| sum[l] + v * mean[l]);
+            }
+            self.scores[c] = sum;
+        }
+        let (top, sum) = exponentials(&mut self.scores);
+        let ln_sum = ln_sum(&top, &sum);
+        let inverse = each(|l| 1.0 / sum[l]);
+        for r in 0..j {
+            let mut expected = [0.0; LANES];
+            for c in 0..r + 2 {
+                let (score, v) = (&self.scores[c], v[c * j + r]);
+                expected = each(|l| expected[l] + score[l] * v);
+            }
+            contrasts[r] = each(|l| marks[r][l] - expected[l] * inverse[l]);
+        }
+        let (isotropic, along, variance) = (view.isotropic[e], view.along[e] - scale * scale, view.variance[e]);
+        each(|l| own[l] - ln_sum[l] - 0.125 * (isotropic * norm[l] + along * square[l] + variance))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::experts::shape::Shape;
     use crate::special::log_sum_exp;
 
-    /// As written down for one row and one expert, for numbers of rows that fill no tile.
+    /// As written down for one row and one expert.
     #[test]
     fn rows_side_by_side_are_as_rows_alone() {
         let pseudo = |len: usize, salt: f64| -> Vec<f64> { (0..len).map(|i| 2.0 * (salt + 1.3 * i as f64).sin()).collect() };
-        for (k, classes, n) in [(1, 3, 1), (2, 3, 8), (3, 5, 13), (2, 6, 23)] {
+        let lanes = |of: &[f64], width: usize| -> Vec<Lane> { (0..width).map(|c| each(|l| of[l * width + c])).collect() };
+        for (k, classes) in [(1, 3), (2, 3), (3, 5), (2, 6)] {
             let shape = Shape::new(k, classes, 4, true);
-            let (j, vectors) = (classes - 1, k * (classes - 1) + shape.gates());
-            let (products, norms) = (pseudo(n * vectors, 0.3), pseudo(n, 1.1).iter().map(|v| v * v).collect::<Vec<_>>());
-            let codes: Vec<u32> = (0..n).map(|i| (i * 7 % classes) as u32).collect();
-            let positive = |salt: f64| pseudo(k + shape.gates(), salt).iter().map(|v| 0.5 + v * v).collect::<Vec<_>>();
+            let (j, vectors) = (classes - 1, k * (classes - 1));
+            let (products, norms) = (pseudo(LANES * vectors, 0.3), each(|l| (1.1 + l as f64).sin().powi(2)));
+            let codes: Vec<usize> = (0..LANES).map(|i| i * 7 % classes).collect();
+            let positive = |salt: f64| pseudo(k, salt).iter().map(|v| 0.5 + v * v).collect::<Vec<_>>();
             let view = View {
                 directions: Vec::new().into(),
                 intercepts: pseudo(vectors, 2.0).into(),
@@ -128,31 +90,38 @@ mod tests {
                 along: positive(0.3).into(),
                 variance: positive(0.4).into(),
             };
-            let mut found = ClassBounds::default();
-            found.fill(&shape, &view, &products, &norms, &codes);
             let v = shape.contrasts();
-            for i in 0..n {
-                for e in 0..k {
-                    let u = &products[i * vectors + e * j..][..j];
+            let marks: Vec<Lane> = (0..j).map(|r| each(|l| v[codes[l] * j + r])).collect();
+            let mut bound = ClassBound::default();
+            bound.resize(j);
+            let mut fill = |products: &[f64], e: usize| {
+                let mut contrasts = vec![[0.0; LANES]; j];
+                let own = &lanes(products, vectors)[e * j..(e + 1) * j];
+                (bound.fill(&view, e, v, own, &norms, &marks, &mut contrasts), contrasts)
+            };
+            for e in 0..k {
+                let (values, contrasts) = fill(&products, e);
+                for l in 0..LANES {
+                    let u = &products[l * vectors + e * j..][..j];
                     let mean: Vec<f64> = (0..j).map(|r| view.scale[e] * u[r] + view.intercepts[e * j + r]).collect();
                     let scores: Vec<f64> = v.chunks_exact(j).map(|v| v.iter().zip(&mean).map(|(v, m)| v * m).sum()).collect();
-                    let (class, whole) = (codes[i] as usize, log_sum_exp(&scores));
+                    let whole = log_sum_exp(&scores);
                     let squares: f64 = u.iter().map(|u| u * u).sum();
-                    let variance = view.isotropic[e] * norms[i] + (view.along[e] - view.scale[e].powi(2)) * squares + view.variance[e];
-                    let value = scores[class] - whole - variance / 8.0;
-                    assert!((found.values[i * k + e] - value).abs() < 1e-12 * (1.0 + value.abs()), "{k} {classes} {i} {e}");
+                    let variance = view.isotropic[e] * norms[l] + (view.along[e] - view.scale[e].powi(2)) * squares + view.variance[e];
+                    let value = scores[codes[l]] - whole - variance / 8.0;
+                    assert!((values[l] - value).abs() < 1e-12 * (1.0 + value.abs()), "{k} {classes} {l} {e}");
                     for r in 0..j {
                         let slope: f64 =
-                            (0..classes).map(|c| (f64::from(u8::from(c == class)) - (scores[c] - whole).exp()) * v[c * j + r]).sum();
-                        assert!((found.contrasts[(i * k + e) * j + r] - slope).abs() < 1e-12, "{k} {classes} {i} {e} {r}");
+                            (0..classes).map(|c| (f64::from(u8::from(c == codes[l])) - (scores[c] - whole).exp()) * v[c * j + r]).sum();
+                        assert!((contrasts[r][l] - slope).abs() < 1e-12, "{k} {classes} {l} {e} {r}");
                     }
                 }
+                // a score that is no number makes no bound, and no other row knows of it
+                let mut spoiled = products.clone();
+                spoiled[e * j] = f64::NAN;
+                let (found, _) = fill(&spoiled, e);
+                assert!(found[0].is_nan() && found[1..] == values[1..]);
             }
-            // a score that is no number makes no bound, and no other row knows of it
-            let (mut spoiled, before) = (products.clone(), found.values.clone());
-            spoiled[0] = f64::NAN;
-            found.fill(&shape, &view, &spoiled, &norms, &codes);
-            assert!(found.values[0].is_nan() && found.values[1..] == before[1..]);
         }
     }
 }

@@ -9,7 +9,7 @@
 use super::factor::{Factor, Moments};
 use super::sphere::{add, maximise, normalise, symmetric_product};
 use crate::dist::Concentration;
-use crate::linalg::dot;
+use crate::linalg::eights::dot;
 use crate::special::{digamma, ln_gamma};
 
 /// Range of ln κ̂.

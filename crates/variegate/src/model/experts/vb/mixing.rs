@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::linalg::{Cholesky, dot};
+use crate::linalg::Cholesky;
+use crate::linalg::eights::dot;
 
 /// Points that an ascent has behind it before steps are mixed.
 const WAIT: u64 = 20;

@@ -12,7 +12,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `bounds.rs` | bounds of a row, and what they leave for updates |
-//! | `rows.rs`, `classes.rs` | the visit; its part for experts over more than two classes |
+//! | `rows.rs`, `tile.rs`, `classes.rs` | the visit; sixteen of its rows; their part for experts over more than two classes |
 //! | `factor.rs`, `side.rs`, `fit.rs` | q of a component, of experts or gates, of the mixture |
 //! | `step.rs`, `component.rs`, `sphere.rs` | the next q; the best one of a component; its direction |
 //! | `relax.rs`, `mixing.rs` | longer steps, as long as they pay; steps mixed from several |
@@ -30,6 +30,7 @@ mod sphere;
 mod step;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 pub(super) use fit::Fit;
 pub(super) use rows::{Ask, Scratch, Stats, View};

@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 use super::Vb;
-use super::bounds::{bouchard, log_odds};
-use super::classes::ClassBounds;
 use super::fit::Fit;
+use super::tile::Tile;
 use crate::data::X;
 use crate::data::design::{PanelScratch, packed_len};
 use crate::linalg::wide;
@@ -15,7 +14,6 @@ use crate::model::experts::settings::GateBound;
 use crate::model::experts::shape::Shape;
 use crate::model::gated::rows::{Scratch as LikelihoodScratch, likelihood};
 use crate::run::{Block, Sum};
-use crate::special::branchless::{exp, ln_1p};
 
 /// Rows of a dense panel: products of panels stay in the second-level cache.
 const PANEL: usize = 256;
@@ -125,36 +123,8 @@ pub(crate) struct Scratch {
     /// w of each component that needs one.
     curvatures: Vec<f64>,
     norms: Vec<f64>,
-    /// More than two classes: what experts say of the rows of a panel.
-    bounds: ClassBounds,
-    row: Row,
+    tile: Tile,
     likelihood: LikelihoodScratch,
-}
-
-/// Numbers of one row.
-#[derive(Debug, Default)]
-struct Row {
-    /// Bound of each expert; then its share.
-    expert: Vec<f64>,
-    /// Mean score of each gate.
-    gate: Vec<f64>,
-    /// Variance of each gate; then its curvature.
-    spread: Vec<f64>,
-    /// Probability of each gate at the means.
-    open: Vec<f64>,
-}
-
-/// Numbers ∝ exponentials, the largest 1; gives back ln of the sum of exponentials.
-#[inline(always)]
-fn exponentials(z: &mut [f64]) -> (f64, f64) {
-    let top = z.iter().copied().fold(f64::NEG_INFINITY, |a, b| if b > a { b } else { a });
-    for z in z.iter_mut() {
-        *z = exp(*z - top);
-    }
-    let sum: f64 = z.iter().sum();
-    // scores that are no numbers make no sum
-    let whole = sum < f64::INFINITY;
-    (if whole { top + ln_1p(sum - 1.0) } else { f64::NAN }, sum)
 }
 
 impl Vb {
@@ -190,7 +160,7 @@ impl Vb {
         for from in (0..n).step_by(step) {
             let to = (from + step).min(n);
             let rows = to - from;
-            let Scratch { panel, scores, slopes, curvatures, norms, bounds, row, .. } = &mut *scratch;
+            let Scratch { panel, scores, slopes, curvatures, norms, tile, .. } = &mut *scratch;
             scores.resize(rows * vectors, f64::NAN);
             slopes.resize(rows * vectors, f64::NAN);
             curvatures.resize(rows * curved, f64::NAN);
@@ -202,10 +172,10 @@ impl Vb {
                 ones[d - 1] = 0.0;
             }
             panel.block_quadratics(1, &ones, 1, norms);
-            row.resize(&self.shape);
+            tile.resize(&self.shape);
             wide(
                 #[inline(always)]
-                || self.bound_rows(view, block, from, scores, slopes, curvatures, norms, bounds, row, &mut stats),
+                || self.bound_rows(view, block, from, scores, slopes, curvatures, norms, tile, &mut stats),
             );
             panel.t_mul_add(slopes, vectors, &mut stats.linear.0);
             if whole {
@@ -216,127 +186,6 @@ impl Vb {
             }
         }
         stats
-    }
-
-    /// Values, slopes and curvatures of a panel; scores become w â·x where Gram matrices are not formed.
-    #[inline(always)]
-    fn bound_rows(
-        &self,
-        view: &View<'_>,
-        block: &Block<'_>,
-        from: usize,
-        scores: &mut [f64],
-        slopes: &mut [f64],
-        curvatures: &mut [f64],
-        norms: &[f64],
-        bounds: &mut ClassBounds,
-        row: &mut Row,
-        stats: &mut Stats,
-    ) {
-        let (k, j, gates, vectors, curved) = (self.shape.experts, self.shape.rows(), self.shape.gates(), self.vectors(), self.curved());
-        let whole = self.grams;
-        let classes = block.y.classes();
-        if j > 1 {
-            bounds.fill(&self.shape, view, scores, norms, &classes[from..from + norms.len()]);
-        }
-        let rows = scores.chunks_exact_mut(vectors).zip(slopes.chunks_exact_mut(vectors)).zip(curvatures.chunks_exact_mut(curved));
-        for (i, (((u, g), w), &norm)) in rows.zip(norms).enumerate() {
-            let count = block.weight(from + i);
-            stats.weight.0 += count;
-            if count == 0.0 {
-                u.fill(0.0);
-                g.fill(0.0);
-                w.fill(0.0);
-                continue;
-            }
-            let class = classes[from + i];
-            // experts
-            if j == 1 {
-                let sign = if class == 1 { 1.0 } else { -1.0 };
-                let parts = view.scale[..k].iter().zip(&view.isotropic[..k]).zip(&view.along[..k]).zip(&view.variance[..k]);
-                let places = row.expert.iter_mut().zip(w.iter_mut()).zip(u.iter()).zip(&view.intercepts[..k]);
-                for ((((value, w), &u), &m), (((&scale, &isotropic), &along), &variance)) in places.zip(parts) {
-                    let t = scale * u;
-                    let second = isotropic * norm + along * u * u + (2.0 * t + m) * m + variance;
-                    (*value, *w) = log_odds(sign, t + m, second);
-                }
-            } else {
-                row.expert.copy_from_slice(&bounds.values[i * k..(i + 1) * k]);
-            }
-            // gate
-            let mut value = 0.0;
-            let mut centre = 0.0;
-            if gates > 0 {
-                let mut spread = 0.0;
-                for h in 0..k {
-                    let (u, at) = (u[k * j + h], k + h);
-                    row.gate[h] = view.scale[at] * u + view.intercepts[k * j + h];
-                    row.spread[h] =
-                        view.isotropic[at] * norm + (view.along[at] - view.scale[at] * view.scale[at]) * u * u + view.variance[at];
-                    spread += row.spread[h];
-                    row.expert[h] += row.gate[h];
-                }
-                match self.gate_bound {
-                    GateBound::Bohning => {
-                        row.open.copy_from_slice(&row.gate);
-                        let (ln_sum, sum) = exponentials(&mut row.open);
-                        row.open.iter_mut().for_each(|v| *v /= sum);
-                        value -= ln_sum + 0.25 * (1.0 - 1.0 / k as f64) * spread;
-                    }
-                    GateBound::Bouchard => {
-                        let (bound, c) = bouchard(&row.gate, &mut row.spread);
-                        value -= bound;
-                        centre = c;
-                    }
-                }
-            }
-            let (ln_sum, sum) = exponentials(&mut row.expert);
-            row.expert.iter_mut().for_each(|v| *v /= sum);
-            stats.value.0 += count * (value + ln_sum);
-            // what is left for the updates
-            for e in 0..k {
-                let share = count * row.expert[e];
-                stats.shares.0[e] += share;
-                if j == 1 {
-                    w[e] *= share;
-                    g[e] = share * if class == 1 { 0.5 } else { -0.5 };
-                } else {
-                    w[e] = 0.25 * share;
-                    for c in e * j..(e + 1) * j {
-                        let mean = view.scale[e] * u[c] + view.intercepts[c];
-                        g[c] = share * bounds.contrasts[i * k * j + c] + w[e] * mean;
-                    }
-                }
-            }
-            if gates > 0 {
-                let w = if curved > k { &mut w[k..] } else { &mut [][..] };
-                match self.gate_bound {
-                    GateBound::Bohning => {
-                        for h in 0..k {
-                            stats.open.0[h] += count * row.open[h] * (1.0 - row.open[h]);
-                            g[k * j + h] = count * (row.expert[h] - row.open[h] + 0.5 * row.gate[h]);
-                        }
-                        w.fill(0.5 * count);
-                    }
-                    GateBound::Bouchard => {
-                        for h in 0..k {
-                            w[h] = count * row.spread[h];
-                            g[k * j + h] = count * (row.expert[h] - 0.5) + w[h] * centre;
-                        }
-                    }
-                }
-            }
-            if !whole {
-                for c in 0..curved {
-                    let vectors = if c < k { c * j..(c + 1) * j } else { k * j + c - k..k * j + c - k + 1 };
-                    stats.traces.0[c] += w[c] * norm;
-                    for v in vectors {
-                        stats.squares.0[c] += w[c] * u[v] * u[v];
-                        u[v] *= w[c];
-                    }
-                }
-            }
-        }
     }
 
     pub(super) fn visit_likelihood(&self, weights: &[f64], block: &Block<'_>, scratch: &mut Scratch) -> Stats {
@@ -364,14 +213,5 @@ impl Vb {
         let mut linear = vec![0.0; self.shape.dim()];
         panel.t_mul_add(&scores, 1, &mut linear);
         Stats { linear: Sum(linear), weight: Sum(weight), ..Stats::default() }
-    }
-}
-
-impl Row {
-    fn resize(&mut self, shape: &Shape) {
-        let k = shape.experts;
-        for buffer in [&mut self.expert, &mut self.gate, &mut self.spread, &mut self.open] {
-            buffer.resize(k, 0.0);
-        }
     }
 }

@@ -4,7 +4,8 @@
 //! with M find what a minoriser with the largest eigenvalue of M would need hundreds of steps for. Within it the problem is solved exactly:
 //! (D + ν)y = b in the eigenvectors of M, with ν ≥ −min D such that |y| = 1.
 
-use crate::linalg::{dot, wide};
+use crate::linalg::eights::dot;
+use crate::linalg::wide;
 
 /// Scales to unit length; gives back the length before, and leaves zero as it is.
 pub(super) fn normalise(v: &mut [f64]) -> f64 {
@@ -17,9 +18,14 @@ pub(super) fn normalise(v: &mut [f64]) -> f64 {
 
 /// out += c v.
 pub(super) fn add(out: &mut [f64], c: f64, v: &[f64]) {
-    for (o, v) in out.iter_mut().zip(v) {
-        *o += c * v;
-    }
+    wide(
+        #[inline(always)]
+        || {
+            for (o, v) in out.iter_mut().zip(v) {
+                *o += c * v;
+            }
+        },
+    );
 }
 
 /// out = A v for a symmetric A (d×d, whole, rows `stride` apart): by columns, which vector instructions like better than rows.
@@ -68,8 +74,9 @@ pub(super) fn maximise(start: &[f64], b: &[f64], most: usize, mut product: impl 
     let linear: Vec<f64> = basis.iter().map(|v| dot(v, b)).collect();
     let mut matrix = vec![0.0; m * m];
     for i in 0..m {
-        for j in 0..m {
-            matrix[i * m + j] = 0.5 * (dot(&basis[i], &images[j]) + dot(&basis[j], &images[i]));
+        for j in 0..=i {
+            let value = 0.5 * (dot(&basis[i], &images[j]) + dot(&basis[j], &images[i]));
+            (matrix[i * m + j], matrix[j * m + i]) = (value, value);
         }
     }
     let y = on_sphere(&mut matrix, &linear);
@@ -143,8 +150,8 @@ fn jacobi(a: &mut [f64], m: usize) -> Vec<f64> {
                     continue;
                 }
                 let theta = (a[q * m + q] - a[p * m + p]) / (2.0 * apq);
-                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-                let c = 1.0 / t.hypot(1.0);
+                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+                let c = 1.0 / (t * t + 1.0).sqrt();
                 let s = t * c;
                 for r in 0..m {
                     let (x, y) = (a[r * m + p], a[r * m + q]);

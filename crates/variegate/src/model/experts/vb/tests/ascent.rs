@@ -97,7 +97,8 @@ fn the_top_is_stationary() {
         let data = dataset(30, 2, program.shape.classes);
         let program = Vb { tol: 1e-13, ..program };
         with_chain(&program, &data, 16, 4, |chain| {
-            for _ in 0..5000 {
+            // one of them stays by a saddle for 8,000 sweeps
+            for _ in 0..20_000 {
                 if chain.advance(false).unwrap().converged {
                     break;
                 }
