@@ -6,7 +6,7 @@
 use super::{Kind, Panel, for_scaled, packed_len};
 use crate::linalg;
 
-/// Up to so many columns products of their own are faster than those of large matrices.
+/// Up to so many columns products of their own are faster than those of large matrices, but for a single matrix of many columns (`bench/RESULTS.md`).
 const FEW_COLUMNS: usize = 96;
 /// Rows that are worked on together: blocks of columns stay in cache.
 const FEW_ROWS: usize = 256;
