@@ -6,8 +6,10 @@
 use super::{Kind, Panel, for_scaled, packed_len};
 use crate::linalg;
 
-/// Up to so many columns products of their own are faster than those of large matrices, but for a single matrix of many columns (`bench/RESULTS.md`).
+/// Up to so many columns products of their own are faster than those of large matrices (`bench/RESULTS.md`).
 const FEW_COLUMNS: usize = 96;
+/// The same for a single matrix, whose sums alone do not keep the processor busy.
+const FEW_COLUMNS_OF_ONE: usize = 40;
 /// Rows that are worked on together: blocks of columns stay in cache.
 const FEW_ROWS: usize = 256;
 /// Columns of a block.
@@ -57,7 +59,7 @@ impl Panel<'_> {
             return;
         }
         if let Kind::Dense(rows) = self.kind
-            && dim <= FEW_COLUMNS
+            && dim <= if k == 1 { FEW_COLUMNS_OF_ONE } else { FEW_COLUMNS }
         {
             for (rows, c) in rows.chunks(FEW_ROWS * dim).zip(c[..n * k].chunks(FEW_ROWS * k)) {
                 few_columns(rows, dim, c, k, self.work, out);
@@ -201,6 +203,7 @@ mod tests {
             (300, 12, true, 6),
             (520, 8, true, 7),
             (9, 100, true, 2),
+            (270, 60, true, 1),
         ];
         for (n, cols, centred, k) in shapes {
             let mut raw = pseudo(n * cols, 3);
