@@ -1,14 +1,15 @@
 """Classification of real tables: our searches beside what scikit-learn has, on every split of thirteen sets.
 
     python bench/classifiers.py DATA [--sets banana vowel ...] [--splits 3] [--methods ...] [--out FILE]
-    python bench/classifiers.py --table FILE...
+    python bench/classifiers.py --table FILE... [--methods ...]
 
 DATA has `ida/SET/` and `multiclass/SET/`, each with `data.csv.gz` (columns, then `y`) and `train_rows.tsv.gz` (a line
 a split: its number, a tab, the rows of the fit from 0; every other row is a new row). None of it belongs to the
 project. The others are tuned by five folds and the log loss; ours choose by their criterion. What is measured on new
 rows: log loss, error, calibration error (15 bins of the largest probability), and seconds of one thread for choice
 and fit together. Results are kept as they come, and what a file has already is not done again; `--table` prints the
-means of one or more files, and the mean rank of every method in log loss.
+means of one or more files over the splits that all methods have, and the mean rank of every method in log loss. What was
+measured last is in `bench/measured/classifiers.json`; `--out` with a copy of it measures what is missing there.
 """
 
 import argparse
@@ -110,9 +111,9 @@ def measure(model, X, y, train):
     return out
 
 
-def show(files):
+def show(files, wanted):
     rows = pd.concat([pd.DataFrame(json.loads(Path(file).read_text())) for file in files])
-    methods = [m for m in (*OURS, *OTHERS) if (rows.method == m).any()]
+    methods = [m for m in (*OURS, *OTHERS) if m in wanted and (rows.method == m).any()]
     for figure, digits in (("log_loss", 3), ("error", 3), ("calibration_error", 3), ("seconds", 1)):
         # splits that every method has
         wide = rows.pivot_table(index=["set", "split"], columns="method", values=figure)[methods].dropna()
@@ -137,7 +138,7 @@ def main():
     parser.add_argument("--table", nargs="+")
     options = parser.parse_args()
     if options.table:
-        show(options.table)
+        show(options.table, options.methods)
         return
     warnings.simplefilter("ignore")
     folders = {f.name: f for kind in ("ida", "multiclass") for f in sorted((options.data / kind).iterdir())}
@@ -156,7 +157,8 @@ def main():
                 figures = measure(model, X, y, splits[split])
                 done.append({"set": name, "split": split, "method": method, **figures})
                 options.out.parent.mkdir(exist_ok=True)
-                options.out.write_text(json.dumps(done))
+                # a line each, so that kept results can be compared
+                options.out.write_text("[\n" + ",\n".join(json.dumps(r) for r in done) + "\n]\n")
                 told = " ".join(f"{k} {v:.4f}" if isinstance(v, float) else str(v) for k, v in figures.items())
                 print(f"{name} {split} {method}: {told}", flush=True)
 
