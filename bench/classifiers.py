@@ -8,8 +8,8 @@ a split: its number, a tab, the rows of the fit from 0; every other row is a new
 project. The others are tuned by five folds and the log loss; ours choose by their criterion. What is measured on new
 rows: log loss, error, calibration error (15 bins of the largest probability), and seconds of one thread for choice
 and fit together. Results are kept as they come, and what a file has already is not done again; `--table` prints the
-means of one or more files over the splits that all methods have, and the mean rank of every method in log loss. What was
-measured last is in `bench/measured/classifiers.json`; `--out` with a copy of it measures what is missing there.
+means of one or more files over the splits that all methods have, and the mean rank of every method in log loss. What
+was measured last is in `bench/measured/classifiers.json`; `--out` with a copy of it measures what is missing there.
 """
 
 import argparse
