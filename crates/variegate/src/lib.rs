@@ -33,6 +33,7 @@ mod error;
 pub mod infer;
 pub mod linalg;
 pub mod model;
+mod parallel;
 pub mod prelude;
 pub mod prior;
 pub mod run;

@@ -9,7 +9,6 @@
 //! means of [`BATCHES`] stretches of the chains (batch means), so that it counts what draws have in common with their neighbours, and
 //! chains that disagree. The estimate itself is off by an eighth or so, which the margin to 0.005 makes up for.
 
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 use super::panels::with_panel;
@@ -17,6 +16,7 @@ use super::{ClassProbabilities, Interval, PREDICT_PANEL, Predict, PredictDraws};
 use crate::data::design::PanelScratch;
 use crate::data::{Dataset, Design, X};
 use crate::diagnostics::sorted_quantile;
+use crate::parallel::{self, Pool};
 use crate::{Error, Result};
 
 /// The error at which a row is done.
@@ -51,7 +51,7 @@ pub fn chosen<'a>(all: &'a [f64], width: usize, draws: &[usize]) -> Cow<'a, [f64
 /// Draws under which a row has class probabilities.
 pub trait ClassDraws: DrawScores {
     /// Room to work in.
-    type Work: Default;
+    type Work: Default + Send;
     /// Number of classes.
     fn classes(&self) -> usize;
     /// Class probabilities under some draws (one draw a line of `out`) from the scores of a row under each of them, which may be
@@ -96,7 +96,7 @@ pub(crate) fn panels_at_once(numbers: usize) -> usize {
 
 /// Takes a state for each panel of a run of rows that begins at row `from` through `f`, for all draws given: panels in parallel, draws
 /// in order. Panels whose state is not `open` are left alone.
-pub(crate) fn for_scores<D: DrawScores, T: Send, W: Default>(
+pub(crate) fn for_scores<D: DrawScores, T: Send, W: Default + Send>(
     of: &D,
     (x, from): (X<'_>, usize),
     draws: &[usize],
@@ -108,16 +108,15 @@ pub(crate) fn for_scores<D: DrawScores, T: Send, W: Default>(
     for draws in draws.chunks(together(scores)) {
         let k = draws.len() * scores;
         let weights = of.weights(draws);
-        let buffers = || (PanelScratch::default(), vec![0.0; PREDICT_PANEL * k], W::default());
-        states.par_iter_mut().enumerate().filter(|(_, state)| open(state)).for_each_init(
-            buffers,
-            |(scratch, products, work), (at, state)| {
+        let (new, pool) = (|| (PanelScratch::default(), vec![0.0; PREDICT_PANEL * k], W::default()), Pool::default());
+        parallel::map(states.iter_mut().enumerate().filter(|(_, state)| open(state)), |_, (at, state)| {
+            pool.lend(new, |(scratch, products, work)| {
                 with_panel(x, from + at * PREDICT_PANEL, &mut |first, count, x| {
                     of.design().panel(x, scratch).mul_t(&weights, k, products);
                     f(state, Scored { first, count, draws, values: products }, work);
                 });
-            },
-        );
+            });
+        });
     }
 }
 
@@ -218,7 +217,7 @@ fn averaged<D: ClassDraws>(of: &D, data: &Dataset<'_>, draws: PredictDraws) -> C
                 }
             });
             round.iter().for_each(|draw| counts[batch(*draw)] += 1.0);
-            states.par_iter_mut().for_each(|state| state.judge(&counts, c));
+            parallel::map(&mut states, |_, state| state.judge(&counts, c));
         }
         for state in &states {
             for ((sums, squares), seen) in state.sums.chunks_exact(batches * c).zip(state.squares.chunks_exact(c)).zip(&state.seen) {
@@ -263,7 +262,7 @@ fn with_intervals<D: ClassDraws>(of: &D, data: &Dataset<'_>, draws: PredictDraws
         );
         let mut all: Vec<Vec<f64>> = states.into_iter().flatten().collect();
         all.truncate(rows * c);
-        found.par_extend(all.into_par_iter().map(|p| spread(p, ends)));
+        found.extend(parallel::map(all, |_, p| spread(p, ends)));
     }
     let part = |at: usize| found.iter().map(|f: &[f64; 4]| f[at]).collect();
     let interval = Some(Interval { lower: part(2), upper: part(3) });
@@ -293,7 +292,7 @@ pub fn ln_likelihoods<D: ClassDraws>(of: &D, data: &Dataset<'_>, classes: &[u32]
 }
 
 /// A number of each row under each draw, one draw a line: `f` appends those of a panel, a row after the other.
-pub(crate) fn gather<D: DrawScores, W: Default>(
+pub(crate) fn gather<D: DrawScores, W: Default + Send>(
     of: &D,
     data: &Dataset<'_>,
     f: impl Fn(Scored<'_>, &mut Vec<f64>, &mut W) + Sync,

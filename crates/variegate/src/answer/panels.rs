@@ -2,6 +2,7 @@
 
 use crate::data::{Dataset, Needs, X};
 use crate::model::Kind;
+use crate::parallel;
 use crate::{Error, Result};
 
 /// Rows of a panel at prediction. One row alone takes another path through a matrix product than the same row among others, so
@@ -17,13 +18,12 @@ pub fn for_panels(x: X<'_>, mut f: impl FnMut(usize, usize, X<'_>)) {
 
 /// The same in parallel: takes one state a panel through `f` and gives them back in order.
 pub fn for_panels_parallel<T: Send>(x: X<'_>, states: Vec<T>, f: impl Fn(T, usize, usize, X<'_>) -> T + Sync) -> Vec<T> {
-    use rayon::prelude::*;
-    let work = |(panel, state): (usize, T)| {
+    let work = |panel: usize, state: T| {
         let mut state = Some(state);
         with_panel(x, panel * PREDICT_PANEL, &mut |first, count, x: X<'_>| state = state.take().map(|s| f(s, first, count, x)));
         state
     };
-    states.into_par_iter().enumerate().filter_map(work).collect()
+    parallel::map(states, work).into_iter().flatten().collect()
 }
 
 /// Calls `f` with the panel that begins at a row.

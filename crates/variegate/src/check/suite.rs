@@ -1,6 +1,5 @@
 //! All checks of one subject, with settings that are quick or thorough.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{CalibrationSettings, calibration};
@@ -9,6 +8,7 @@ use super::joint::{JointSettings, joint_distribution};
 use super::report::CheckReport;
 use super::subject::Checkable;
 use crate::Result;
+use crate::parallel;
 
 /// How much evidence each check gathers. Plain data; [`quick`](Self::quick) and [`full`](Self::full) are the usual choices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ pub(super) fn in_rounds<T: Send>(
     let mut first = 0;
     while first < parts {
         let end = (first + round).min(parts);
-        let results: Vec<Result<T>> = (first..end).into_par_iter().map(&work).collect();
+        let results: Vec<Result<T>> = parallel::map(first..end, |_, part| work(part));
         for result in results {
             all.push(result?);
         }

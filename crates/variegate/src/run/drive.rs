@@ -3,7 +3,6 @@
 //! A round gives every unfinished chain a slice of time on the thread pool. How long a round is, and how often a commit comes,
 //! changes nothing in the results. Of many chains only so many run at once: the others wait, and cost neither memory nor commits.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,6 +14,7 @@ use super::memory::{memory_allowed, resident, shown};
 use super::slot::{Ground, Slot};
 use super::{AnyProgram, Draws, Engine, Report, Shape, Storage, blocks};
 use crate::data::Dataset;
+use crate::parallel;
 use crate::{Error, Result};
 
 /// Far above any machine this runs on. Every thread takes memory, and a machine out of memory kills the process instead of saying so.
@@ -290,12 +290,12 @@ fn commit(slots: &mut [Slot<'_>], ground: &Ground<'_>, storage: &mut dyn Storage
 /// Gives the first chains that are not done a turn each, together about a tenth of a second.
 fn round<'a>(pool: &rayon::ThreadPool, slots: &mut [Slot<'a>], ground: &Ground<'a>, observer: &mut dyn Observer) {
     let threads = pool.current_num_threads();
-    let mut turns: Vec<_> = slots.iter_mut().filter(|s| !s.finished()).take(threads.max(AT_ONCE)).collect();
+    let turns: Vec<_> = slots.iter_mut().filter(|s| !s.finished()).take(threads.max(AT_ONCE)).collect();
     let slice = Duration::from_millis(100);
     match ground.engine {
         Engine::Threads(_) => {
             let slice = slice.mul_f64(threads as f64 / turns.len().max(threads) as f64);
-            pool.install(|| turns.par_iter_mut().for_each(|slot| slot.turn(ground, slice)));
+            pool.install(|| parallel::map(turns, |_, slot| slot.turn(ground, slice)));
         }
         // a chain that waits for an answer holds no thread of the pool
         Engine::Workers(_) => {

@@ -3,13 +3,13 @@
 //! Visit and merge happen in one recursion along a fixed binary tree over block numbers, so the answer has the same bits for any number of
 //! threads and of workers, and no more than a few statistics are alive at a time.
 
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
 
 use super::state::StateError;
 use super::{Block, Merge, Program, Purpose, Stream};
 use crate::Result;
+use crate::parallel;
 
 /// What a span of blocks keeps of a chain.
 pub(super) struct Span<P: Program> {
@@ -26,7 +26,7 @@ impl<P: Program> Span<P> {
     /// With the first locals of a chain.
     pub(super) fn fresh(program: &P, blocks: &[Block<'_>], seed: u64, chain: u32) -> Self {
         let stream = Stream::new(seed, chain, Purpose::Local);
-        Self::new(blocks.par_iter().map(|b| program.local(b, stream.block(b.number))).collect())
+        Self::new(parallel::map(blocks, |_, b| program.local(b, stream.block(b.number))))
     }
 
     /// With saved locals, one a block.
@@ -60,11 +60,11 @@ impl<P: Program> Span<P> {
             tasks.push((node, &mut here[(node.start - taken) as usize..]));
             (rest, taken) = (after, node.end);
         }
-        let answer = |(node, locals): (&Range<u32>, &mut [P::Local])| visit.tree(node.start, node.end, locals, within(chosen, node));
+        let answer = |_, (node, locals): (&Range<u32>, &mut [P::Local])| visit.tree(node.start, node.end, locals, within(chosen, node));
         match <[_; 1]>::try_from(tasks) {
-            Ok([whole]) => Ok(vec![answer(whole)?]),
+            Ok([whole]) => Ok(vec![answer(0, whole)?]),
             // all of them are visited, whatever fails: which error wins depends on no thread
-            Err(tasks) => tasks.into_par_iter().map(answer).collect::<Vec<_>>().into_iter().collect(),
+            Err(tasks) => parallel::map(tasks, answer).into_iter().collect(),
         }
     }
 }
@@ -154,7 +154,8 @@ impl<P: Program> Visit<'_, '_, P> {
         let mid = split(lo, hi);
         let (left_locals, right_locals) = locals.split_at_mut((mid - lo) as usize);
         let (left_chosen, right_chosen) = (within(chosen, &(lo..mid)), within(chosen, &(mid..hi)));
-        let (left, right) = rayon::join(|| self.tree(lo, mid, left_locals, left_chosen), || self.tree(mid, hi, right_locals, right_chosen));
+        let (left, right) =
+            parallel::both(|| self.tree(lo, mid, left_locals, left_chosen), || self.tree(mid, hi, right_locals, right_chosen));
         Ok(join(left?, right?))
     }
 }

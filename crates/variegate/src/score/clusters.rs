@@ -1,11 +1,11 @@
 //! Clusters of rows: found by k-means, and compared with classes that are known.
 
 use rand::Rng;
-use rayon::prelude::*;
 
 use super::distances::{Rows, squared_distance};
 use crate::infer::assignment::assign;
 use crate::linalg::mul_t;
+use crate::parallel;
 use crate::run::{Purpose, Stream, open01};
 
 /// Rows whose products with all centres are taken at a time.
@@ -40,7 +40,7 @@ pub fn k_means(points: &[f64], n: usize, d: usize, k: usize, starts: usize, seed
     }
     let rows = Rows::new(points, n, d);
     let start = |s: usize| settle(&rows, seeds(&rows, k.clamp(1, n), &mut Stream::new(seed, s as u32, Purpose::Score).rng()));
-    let found: Vec<KMeans> = (0..starts.max(1)).into_par_iter().map(start).collect();
+    let found: Vec<KMeans> = parallel::map_numbers(starts.max(1), start);
     found.into_iter().reduce(|best, next| if next.within < best.within { next } else { best }).unwrap_or_default()
 }
 

@@ -1,9 +1,8 @@
 //! Whether the rows nearest to a row are of its class.
 
-use rayon::prelude::*;
-
 use super::distances::{Rows, squared_distance};
 use crate::linalg::mul_t;
+use crate::parallel::{self, Pool};
 
 /// Products that are held in memory at a time, by each thread.
 const MOST: usize = 1 << 21;
@@ -58,7 +57,8 @@ pub fn precision_by_class(
         (0..count).map(found).collect()
     };
     let panels: Vec<usize> = (0..queries.n).step_by(panel).filter(|_| taken > 0).collect();
-    let right: Vec<Vec<usize>> = panels.into_par_iter().map_init(Work::default, of_panel).collect();
+    let pool = Pool::default();
+    let right: Vec<Vec<usize>> = parallel::map(panels, |_, first| pool.lend(Work::default, |work| of_panel(work, first)));
 
     let mut sums = vec![(0, 0); classes];
     for (class, right) in query_classes.iter().zip(right.into_iter().flatten().chain(std::iter::repeat(0))) {

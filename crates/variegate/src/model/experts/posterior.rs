@@ -3,7 +3,6 @@
 //! Every way of fitting ends in draws of weights: those of a sampler, some from the variational posterior, or the one point of an estimate.
 //! Labels of experts mean nothing from draw to draw; what is said of single experts is said after pairing each draw with the best one.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -20,6 +19,7 @@ use crate::data::{Dataset, Design, Target};
 use crate::diagnostics::by_chain;
 use crate::infer::assignment::assign;
 use crate::model::gated::{Gated, Work};
+use crate::parallel;
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -403,7 +403,7 @@ impl HiddenComponents for ExpertsPosterior {
         let mut share = vec![0.0; data.rows() * k];
         for from in (0..m).step_by(AT_ONCE) {
             let range = from..(from + AT_ONCE).min(m);
-            let orders: Vec<Vec<usize>> = range.clone().into_par_iter().map(|i| self.order(self.draw(i))).collect();
+            let orders: Vec<Vec<usize>> = parallel::map(range.clone(), |_, i| self.order(self.draw(i)));
             let found = self.shares(data, &self.weights(range), Some(&orders)).concat();
             share.iter_mut().zip(&found).for_each(|(s, f)| *s += f);
         }

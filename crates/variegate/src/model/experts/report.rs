@@ -2,8 +2,6 @@
 //!
 //! Nothing here depends on the labels of experts, which mean nothing from draw to draw, but for arrays of draws as they are.
 
-use rayon::prelude::*;
-
 use super::posterior::{ExpertsPosterior, Way};
 use super::settings::Inference;
 use super::spread::Spread;
@@ -11,6 +9,7 @@ use crate::answer::{ColumnKind, Dim, DrawTable, Fact, NamedArray, Summary, Summa
 use crate::diagnostics::{R_HAT_LIMIT, r_hat, summarise};
 use crate::linalg::dot;
 use crate::model::idle;
+use crate::parallel;
 
 /// Experts and columns whose weights the summary shows; arrays have all.
 const SHOWN_EXPERTS: usize = 6;
@@ -28,22 +27,18 @@ impl ExpertsPosterior {
         } else {
             (0..shape.classes).fold(0, |best, c| if self.schema.counts[c] > self.schema.counts[best] { c } else { best })
         };
-        let by_draw: Vec<Vec<f64>> = (0..self.draws())
-            .into_par_iter()
-            .map(|i| {
-                let (mut weights, mut scores) = (Vec::new(), Vec::new());
-                shape.weights(self.draw(i), &mut weights);
-                let (mut gates, mut classes) = (vec![0.0; shape.experts], vec![0.0; shape.experts * shape.classes]);
-                let rows = self.schema.probes.chunks_exact(dim.max(1));
-                rows.map(|row| {
-                    scores.clear();
-                    scores.extend(weights.chunks_exact(dim).map(|w| dot(w, row)));
-                    gated.probabilities(&scores, &mut gates, &mut classes);
-                    (0..shape.experts).map(|k| gates[k] * classes[k * shape.classes + class]).sum()
-                })
-                .collect()
-            })
-            .collect();
+        let by_draw: Vec<Vec<f64>> = parallel::map_numbers(self.draws(), |i| {
+            let (mut weights, mut scores) = (Vec::new(), Vec::new());
+            shape.weights(self.draw(i), &mut weights);
+            let (mut gates, mut classes) = (vec![0.0; shape.experts], vec![0.0; shape.experts * shape.classes]);
+            let of_row = |row| {
+                scores.clear();
+                scores.extend(weights.chunks_exact(dim).map(|w| dot(w, row)));
+                gated.probabilities(&scores, &mut gates, &mut classes);
+                (0..shape.experts).map(|k| gates[k] * classes[k * shape.classes + class]).sum()
+            };
+            self.schema.probes.chunks_exact(dim.max(1)).map(of_row).collect()
+        });
         let rows = self.schema.probes.len() / dim.max(1);
         (0..rows).map(|row| by_draw.iter().map(|draw| draw[row]).collect()).collect()
     }

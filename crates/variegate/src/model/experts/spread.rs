@@ -2,10 +2,9 @@
 //!
 //! An expert without rows lies where the prior puts it, which says nothing about the data: figures leave it out.
 
-use rayon::prelude::*;
-
 use super::posterior::{ExpertsPosterior, Way};
 use crate::model::idle;
+use crate::parallel;
 use crate::prior::angular::{AngleSummary, Regulariser, angles};
 
 /// Angles on one side of a draw.
@@ -60,9 +59,8 @@ impl ExpertsPosterior {
             let used = self.in_use(i);
             vectors.chunks_exact(dim).zip(used).filter(|(_, used)| all || *used).flat_map(|(v, _)| v.iter().copied()).collect()
         };
-        let draws = || (0..self.draws()).into_par_iter();
-        let experts = draws().map(|i| Spread::of(&chosen(i, &self.draw(i)[theta.clone()], dim), dim, gamma));
-        let gates = draws().map(|i| {
+        let experts = parallel::map_numbers(self.draws(), |i| Spread::of(&chosen(i, &self.draw(i)[theta.clone()], dim), dim, gamma));
+        let gates = parallel::map_numbers(self.draws(), |i| {
             let mut eta = chosen(i, &self.draw(i)[eta.clone()], p);
             let count = (eta.len() / p) as f64;
             for j in 0..p {
@@ -71,7 +69,7 @@ impl ExpertsPosterior {
             }
             Spread::of(&eta, p, gamma)
         });
-        vec![("experts", experts.collect()), ("gates", gates.collect())]
+        vec![("experts", experts), ("gates", gates)]
     }
 
     /// Shares of the experts in a draw, by its labels; nothing where they were not kept.

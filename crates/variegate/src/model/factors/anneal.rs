@@ -8,7 +8,6 @@
 
 use rand::seq::SliceRandom;
 use rand_distr::Distribution;
-use rayon::prelude::*;
 use std::ops::Range;
 
 use super::likelihood::{Entry, Likelihood, Row, Tempering};
@@ -16,6 +15,7 @@ use super::stage::Stage;
 use crate::Result;
 use crate::data::X;
 use crate::dist::Gamma;
+use crate::parallel;
 use crate::run::{Philox, open01};
 use crate::special::{ln_gamma, log1p_exp, sigmoid};
 
@@ -235,7 +235,7 @@ impl<L: Likelihood> Visited<'_, L> {
 impl<L: Likelihood> Stage<L> {
     /// Log weights of annealed runs of each row: the mean of their exponentials is the probability of what was observed of the row.
     pub(super) fn anneal(&self, likelihood: &L, x: X<'_>, sources: &[u32], temperatures: usize, runs: usize) -> Result<Vec<Vec<f64>>> {
-        let some = |(part, own): (usize, &[u32])| -> Result<Vec<Vec<f64>>> {
+        let some = |part: usize, own: &[u32]| -> Result<Vec<Vec<f64>>> {
             let mut scratch = L::Scratch::default();
             likelihood.prepare(&self.view, x, sources, &[], &mut scratch);
             let one = |(i, &source): (usize, &u32)| {
@@ -254,7 +254,7 @@ impl<L: Likelihood> Stage<L> {
             };
             own.iter().enumerate().map(one).collect()
         };
-        let parts: Vec<Vec<Vec<f64>>> = sources.par_chunks(ROWS).enumerate().map(some).collect::<Result<_>>()?;
+        let parts: Vec<Vec<Vec<f64>>> = parallel::map(sources.chunks(ROWS), some).into_iter().collect::<Result<_>>()?;
         Ok(parts.concat())
     }
 }

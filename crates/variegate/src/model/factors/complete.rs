@@ -12,7 +12,7 @@ use crate::Result;
 use crate::answer::PREDICT_PANEL;
 use crate::data::{Dataset, X};
 use crate::linalg::mul_t;
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Scans that count, for each draw.
 const SCANS: usize = 10;
@@ -23,7 +23,7 @@ impl Stage<Counts> {
     /// Adds Σ over the scans of r / Σ r of each row, from what [`super::counts::Placing::add_shares`] left of it: `each` numbers of a row.
     fn add_rates(&self, x: X<'_>, shares: &[f64], each: usize, width: usize, out: &mut [f64]) {
         let count = self.count;
-        let panel = |(at, (shares, out)): (usize, (&[f64], &mut [f64]))| {
+        let panel = |at: usize, (shares, out): (&[f64], &mut [f64])| {
             // always as many rows: what is said of a row must not depend on how many come with it
             let mut weights = vec![0.0; PREDICT_PANEL * count];
             for (own, row) in weights.chunks_exact_mut(count.max(1)).zip(shares.chunks_exact(each)) {
@@ -44,7 +44,7 @@ impl Stage<Counts> {
                 columns.iter().zip(&row[count + 1..]).for_each(|((m, _), share)| out[*m as usize] += share);
             }
         };
-        shares.par_chunks(PREDICT_PANEL * each).zip(out.par_chunks_mut(PREDICT_PANEL * width)).enumerate().for_each(panel);
+        parallel::map(shares.chunks(PREDICT_PANEL * each).zip(out.chunks_mut(PREDICT_PANEL * width)), panel);
     }
 }
 

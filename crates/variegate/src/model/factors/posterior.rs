@@ -1,6 +1,5 @@
 //! A fitted model: coordinates, probabilities and completions of new rows, and which rows are alike.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::draws::{Draw, read};
@@ -16,6 +15,7 @@ use crate::answer::{
 };
 use crate::data::{Dataset, Needs, X};
 use crate::model::matching::{Signs, same_components};
+use crate::parallel;
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -165,7 +165,7 @@ impl FactorsPosterior {
         let reference = (0..draws.len()).filter(|&i| draws[i].atoms() == mode).fold(None, better).unwrap_or(0);
         let mut out = Self { schema: schema.clone(), settings: settings.clone(), draws, lengths, figures, reference, same: Vec::new() };
         let (width, first) = (out.schema.width, out.draws[reference].wide_phi());
-        out.same = out.draws.par_iter().map(|d| same_components(&first, &d.wide_phi(), width, ALIKE, Signs::Free)).collect();
+        out.same = parallel::map(&out.draws, |_, d| same_components(&first, &d.wide_phi(), width, ALIKE, Signs::Free));
         // the order of atoms means nothing: those that carry most come first
         let carried = out.mass();
         let count = out.draws[reference].atoms();
@@ -298,7 +298,7 @@ impl FactorsPosterior {
             })
             .collect();
         // draws and rows at once: a few rows keep all threads busy too
-        let annealed = |(_, stage): &(usize, Stage<L>)| -> Result<Vec<Vec<f64>>> {
+        let annealed = |_, (_, stage): &(usize, Stage<L>)| -> Result<Vec<Vec<f64>>> {
             let parts =
                 self.panels(data, &sources, vec![Vec::new(); n.div_ceil(PREDICT_PANEL)], |out: &mut Vec<Vec<f64>>, x, sources| {
                     *out = stage.anneal(likelihood, x, sources, effort.temperatures, effort.runs)?;
@@ -306,7 +306,7 @@ impl FactorsPosterior {
                 })?;
             Ok(parts.concat())
         };
-        let weights: Vec<Vec<Vec<f64>>> = stages.par_iter().map(annealed).collect::<Result<_>>()?;
+        let weights: Vec<Vec<Vec<f64>>> = parallel::map(&stages, annealed).into_iter().collect::<Result<_>>()?;
         Ok(HeldOut::of_weights(&weights, &unit))
     }
 

@@ -4,13 +4,13 @@
 mod tests;
 
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 
 use super::draws::Draw;
 use super::likelihood::{Entry, Likelihood, Own, Row};
 use crate::Result;
 use crate::data::X;
 use crate::dist::Beta;
+use crate::parallel;
 use crate::prior::BetaProcess;
 use crate::run::{Philox, Purpose, Stream, open01};
 use crate::special::sigmoid;
@@ -125,7 +125,7 @@ impl<L: Likelihood> Stage<L> {
         let each_product = products.len() / x.rows().max(1);
         let asked = self.asked();
         let mut out = vec![0.0; guests.len() * each];
-        let some = |(part, (guests, out)): (usize, (&mut [Guest], &mut [f64]))| -> Result<()> {
+        let some = |part: usize, (guests, out): (&mut [Guest], &mut [f64])| -> Result<()> {
             let (mut placing, mut order) = (L::Placing::default(), Vec::<u32>::new());
             for (i, (guest, out)) in guests.iter_mut().zip(out.chunks_exact_mut(each)).enumerate() {
                 let at = part * ROWS + i;
@@ -155,7 +155,7 @@ impl<L: Likelihood> Stage<L> {
             }
             Ok(())
         };
-        guests.par_chunks_mut(ROWS).zip(out.par_chunks_mut((ROWS * each).max(1))).enumerate().try_for_each(some)?;
+        parallel::map(guests.chunks_mut(ROWS).zip(out.chunks_mut((ROWS * each).max(1))), some).into_iter().collect::<Result<()>>()?;
         Ok(out)
     }
 

@@ -1,6 +1,5 @@
 //! A fitted model: codes, densities and completions of new rows, rows from codes, and which rows are alike.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::draws::{Draw, read};
@@ -13,6 +12,7 @@ use crate::answer::{
 };
 use crate::data::{Dataset, Needs};
 use crate::model::matching::{Signs, same_components};
+use crate::parallel;
 use crate::run::{Piece, state};
 use crate::{Error, Result};
 
@@ -77,7 +77,7 @@ impl FeaturesPosterior {
         let width = schema.width;
         let first: Vec<f64> = order.iter().flat_map(|&k| &of.weights[k * width..][..width]).map(|&v| f64::from(v)).collect();
         let same = |d: &Draw| same_components(&first, &d.wide_weights(), width, ALIKE, Signs::Fixed);
-        out.same = out.draws.par_iter().map(|d| same(d).into_iter().map(|found| found.map(|(k, _)| k)).collect()).collect();
+        out.same = parallel::map(&out.draws, |_, d| same(d).into_iter().map(|found| found.map(|(k, _)| k)).collect());
         Ok(out)
     }
 
@@ -109,7 +109,7 @@ impl FeaturesPosterior {
     ) -> Vec<Vec<T>> {
         let (panels, per_unit) = (data.rows().div_ceil(PREDICT_PANEL), 1.0 / self.schema.scale);
         // draws and rows at once: a few rows keep all threads busy too
-        let work = |&draw: &usize| {
+        let work = |_, &draw: &usize| {
             let stage = Stage::new(&self.draws[draw], draw as u32, data.x.is_sparse());
             let parts = for_panels_parallel(data.x.view(), vec![Vec::new(); panels], |_, first, count, x| {
                 let codes = stage.codes(x, count, per_unit, want).into_iter();
@@ -117,7 +117,7 @@ impl FeaturesPosterior {
             });
             parts.into_iter().flatten().collect::<Vec<T>>()
         };
-        draws.par_iter().map(work).collect()
+        parallel::map(draws, work)
     }
 
     /// Probability that each row uses each feature of the reference: the mean over the draws that have it.
@@ -286,7 +286,7 @@ impl Neighbours for FeaturesPosterior {
             all.truncate(most);
             all
         };
-        Ok((0..queries.rows()).into_par_iter().map(find).collect())
+        Ok(parallel::map_numbers(queries.rows(), find))
     }
 }
 

@@ -4,7 +4,6 @@
 
 use rand::Rng;
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 use super::angular::Angular;
@@ -15,6 +14,7 @@ use super::state::{Features, State};
 use crate::Result;
 use crate::data::{Dataset, Matrix};
 use crate::linalg::dot;
+use crate::parallel;
 use crate::run::{Program, Purpose, Rows, Shape, Stream, Threads, Tick, Which, blocks};
 
 /// How a start is grown.
@@ -52,7 +52,7 @@ impl Grown {
         let seeds: Vec<u64> = (0..self.restarts).map(|_| course.rng.next_u64()).collect();
         let few = sampler.on_few_rows(count);
         let grown: Vec<(State, Vec<Vec<u32>>)> =
-            seeds.into_par_iter().map(|seed| self.grow(&few, &gathered, seed)).collect::<Result<_>>()?;
+            parallel::map(seeds, |_, seed| self.grow(&few, &gathered, seed)).into_iter().collect::<Result<_>>()?;
         let mut best: Option<(State, Vec<Vec<u32>>)> = None;
         for found in grown {
             if best.as_ref().is_none_or(|b| found.0.figures.ln_marginal > b.0.figures.ln_marginal) {

@@ -3,7 +3,6 @@
 //! The point tree and what belongs to it are worked out when they are first asked for, and never saved. They compare all pairs of rows:
 //! where there are too many, the best draw stands for all.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -24,6 +23,7 @@ use crate::answer::{
 };
 use crate::data::{Dataset, Needs};
 use crate::infer::assignment::assign;
+use crate::parallel;
 use crate::run::{Piece, saved_global, state};
 use crate::{Error, Result};
 
@@ -198,7 +198,7 @@ impl TreePosterior {
         let better = |best: usize, i: usize| if draws[i].figures.charged > draws[best].figures.charged { i } else { best };
         let best = (0..draws.len()).fold(0, better);
         let reference = draws[best].atoms_of_rows();
-        let same = draws.par_iter().map(|draw| same_atoms(draw, reference)).collect();
+        let same = parallel::map(&draws, |_, draw| same_atoms(draw, reference));
         Self { bound, draws, lengths, best, same, swaps: vec![], fixed: None, derived: Derived::default() }
     }
 
@@ -285,7 +285,7 @@ impl TreePosterior {
             }
             return Some(Together { counts: all, draws: looked_at.len(), apart: None });
         }
-        let parts = by_chain.par_iter().map(count).collect::<Option<Vec<_>>>()?;
+        let parts = parallel::map(&by_chain, |_, draws| count(draws)).into_iter().collect::<Option<Vec<_>>>()?;
         let (mut largest, mut sum, mut times) = (0.0f64, 0.0, 0.0);
         for (c, a) in parts.iter().enumerate() {
             for b in &parts[..c] {

@@ -8,6 +8,7 @@ use super::side::Side;
 use super::{State, Vb, sphere};
 use crate::data::design::packed_len;
 use crate::model::experts::settings::GateBound;
+use crate::parallel;
 
 /// Turns that all components take between two visits: directions pull at each other, which costs no visit.
 const PASSES: usize = 5;
@@ -48,8 +49,10 @@ impl Vb {
         };
         let dares = !state.gram.is_empty() && stats.weight.0 > 0.0;
         let gate = |bold| update(&fit.gates, gates, k, shares, most, gate_reward, bold);
-        let (experts, (gates, bold)) =
-            rayon::join(|| update(&fit.experts, experts, 0, (0.0, 1.0), 0.25, reward, false), || (gate(false), dares.then(|| gate(true))));
+        let (experts, (gates, bold)) = parallel::both(
+            || update(&fit.experts, experts, 0, (0.0, 1.0), 0.25, reward, false),
+            || (gate(false), dares.then(|| gate(true))),
+        );
         let bold = bold.map(|gates| Fit { experts: experts.clone(), gates });
         (Fit { experts, gates }, bold)
     }

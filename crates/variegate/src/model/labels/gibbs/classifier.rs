@@ -2,7 +2,6 @@
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::OF_LABELS;
@@ -13,6 +12,7 @@ use crate::linalg::{Cholesky, dot};
 use crate::model::labels::gamma_factor::Precision;
 use crate::model::labels::logit::Logit;
 use crate::model::labels::patterns::{self, Patterns};
+use crate::parallel;
 use crate::run::Stream;
 use crate::{Error, Result};
 
@@ -143,7 +143,7 @@ impl LabelModel {
         let work = labels * (self.classifier().map_or(0, |c| c.dim) + occupied.len()).pow(2);
         let of_label = |c: usize| self.draw_label(c, point, sums, occupied, held, sweep, stream.item(OF_LABELS + 1 + c as u64));
         let drawn: Vec<Result<OfLabel>> =
-            if work >= WORTH_THREADS { (0..labels).into_par_iter().map(of_label).collect() } else { (0..labels).map(of_label).collect() };
+            if work >= WORTH_THREADS { parallel::map_numbers(labels, of_label) } else { (0..labels).map(of_label).collect() };
         point.weights.clear();
         point.weight_precision.clear();
         if matches!(self, Self::Logit { .. }) {

@@ -34,7 +34,6 @@ mod tests;
 pub(crate) use classifier::Classifier;
 pub(crate) use label_model::{LabelModel, Point};
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -47,6 +46,7 @@ use super::mixture::Mixture;
 use super::sticks::Concentration;
 use crate::Result;
 use crate::answer::SeenSets;
+use crate::parallel;
 use crate::run::{Block, Draws, Program, Report, Rows, Stream, Tick};
 use crate::special::ln_gamma;
 use ask::{Ask, Local, Scratch, Stats};
@@ -160,7 +160,7 @@ impl Gibbs {
             Ok(out)
         };
         let drawn: Result<Vec<Vec<f64>>> = if held * self.kernel.parameters() >= WORTH_THREADS {
-            (0..held).into_par_iter().map(component).collect()
+            parallel::map_numbers(held, component).into_iter().collect()
         } else {
             (0..held).map(component).collect()
         };

@@ -1,13 +1,13 @@
 //! Counts x ~ Mult(n, φ) with φ ~ Dirichlet(ω, …, ω). Numbers of a row: x itself. Fractions are allowed as pseudo-counts.
 
 use rand::Rng;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{Conjugate, Predictive, Scratch, Table, Weights};
 use crate::Result;
 use crate::data::X;
 use crate::dist::{Dirichlet, draw_from_shares};
+use crate::parallel;
 use crate::special::{digamma, ln_gamma};
 
 /// The kernel of counts.
@@ -121,8 +121,7 @@ impl Conjugate for Multinomial {
     }
 
     fn expected(&self, q: &[&MultinomialFactor]) -> Table {
-        let of_components: Vec<Vec<f64>> =
-            q.par_iter().map(|q| self.coefficients(q).into_iter().map(|w| self.power * w).collect()).collect();
+        let of_components: Vec<Vec<f64>> = parallel::map(q, |_, q| self.coefficients(q).into_iter().map(|w| self.power * w).collect());
         Table::Linear { constants: vec![0.0; q.len()], weights: Weights::new(q.len(), of_components.concat()) }
     }
 

@@ -11,7 +11,6 @@ mod stage;
 pub(super) use report::{arrays, summary};
 pub(super) use stage::DrawStage;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::gibbs::draws::Draw;
@@ -21,6 +20,7 @@ use super::mixture::Mixture;
 use super::patterns::Patterns;
 use crate::data::X;
 use crate::infer::assignment::assign;
+use crate::parallel;
 use crate::special::{log_sum_exp, sigmoid};
 
 /// Components that are less alike than this are not the same.
@@ -46,11 +46,11 @@ impl Sampled {
         let mut order: Vec<usize> = (0..own.components()).collect();
         order.sort_by_key(|&k| std::cmp::Reverse(own.rows[k]));
         let first = Side::new(mixture, total, own);
-        let pair = |draw: &Draw| {
+        let pair = |_, draw: &Draw| {
             let pairs = first.pairs(&Side::new(mixture, total, draw));
             order.iter().map(|&k| pairs[k]).collect()
         };
-        let same = draws.par_iter().map(pair).collect();
+        let same = parallel::map(&draws, pair);
         Self { draws, lengths, reference, same }
     }
 

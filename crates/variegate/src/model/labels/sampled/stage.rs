@@ -1,7 +1,5 @@
 //! What draws say of new rows: each says it for itself, and probabilities are averaged. Weights never are.
 
-use rayon::prelude::*;
-
 use super::{Sampled, pattern_probabilities};
 use crate::answer::evenly;
 use crate::data::{Panel, X};
@@ -14,6 +12,7 @@ use crate::model::labels::label_part::LabelPart;
 use crate::model::labels::mixture::Mixture;
 use crate::model::labels::settings::CombineKind;
 use crate::model::labels::stage::{Answer, Told, combined, ln_of, normalise};
+use crate::parallel;
 use crate::special::sigmoid;
 
 /// Components with a smaller share of a row say nothing of its labels.
@@ -77,7 +76,7 @@ impl<'a> DrawStage<'a> {
             LabelPart::Cut(p) => p.patterns.prior_probabilities(),
             LabelPart::InRowSpace(_) => unreachable!("draws are of all columns"),
         };
-        let ready = |(draw, same): (&Draw, &Vec<Option<usize>>)| {
+        let ready = |_, (draw, same): (&Draw, &Vec<Option<usize>>)| {
             let mut places = vec![others; draw.components()];
             same.iter().enumerate().for_each(|(column, place)| place.iter().for_each(|&k| places[k] = column));
             let patterns = match &mixture.labels {
@@ -95,7 +94,7 @@ impl<'a> DrawStage<'a> {
         Self {
             mixture,
             sampled,
-            ready: sampled.draws.par_iter().zip(&sampled.same).map(ready).collect(),
+            ready: parallel::map(sampled.draws.iter().zip(&sampled.same), ready),
             prior,
             combine,
             rates,

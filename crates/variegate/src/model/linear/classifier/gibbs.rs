@@ -2,7 +2,6 @@
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 use super::super::bound::Tangent;
 use super::super::gamma_factor::Precision;
@@ -12,6 +11,7 @@ use super::{Classifier, Loss, Scratch};
 use crate::data::Panel;
 use crate::data::design::packed_len;
 use crate::dist::{Gamma, PolyaGamma};
+use crate::parallel;
 use crate::run::{Stream, open01};
 use crate::special::ln_sigmoid;
 use crate::{Error, Result};
@@ -115,7 +115,7 @@ impl Classifier {
             factor.solve_upper(&mut w);
             Ok(w)
         };
-        let found: Vec<Result<Vec<f64>>> = (0..self.prior.labels).into_par_iter().map(of_label).collect();
+        let found: Vec<Result<Vec<f64>>> = parallel::map_numbers(self.prior.labels, of_label);
         found.into_iter().collect::<Result<Vec<_>>>().map(|w| w.concat())
     }
 

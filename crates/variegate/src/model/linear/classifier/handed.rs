@@ -1,13 +1,13 @@
 //! Gibbs draws of weights that form no matrices: rows hand themselves over, with the scales that they drew.
 
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::super::logit::not_definite;
 use super::super::normal_draw::{DesignRows, Known};
 use super::{Classifier, Scratch};
 use crate::data::Panel;
+use crate::parallel;
 use crate::run::{List, Stream, Sum};
 use crate::{Error, Result, merge_fields};
 
@@ -108,7 +108,7 @@ impl Classifier {
                 Error::Numerical { what: "the draw of the weights", sweep, detail }
             })
         };
-        let found: Vec<Result<(Vec<f64>, f64)>> = (0..labels).into_par_iter().map(of_label).collect();
+        let found: Vec<Result<(Vec<f64>, f64)>> = parallel::map_numbers(labels, of_label);
         let found = found.into_iter().collect::<Result<Vec<_>>>()?;
         let residual = found.iter().map(|f| f.1).fold(0.0, f64::max);
         Ok((found.into_iter().flat_map(|f| f.0).collect(), residual))

@@ -24,7 +24,6 @@ pub(crate) use rows::grams_add;
 pub(crate) use rowwise::Rowwise;
 pub(crate) use shared::SharedBohning;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
@@ -32,6 +31,7 @@ use super::gamma_factor::{GammaFactor, Precision};
 use super::normal_factor::{NormalFactor, diagonal, factor_of, form, trace_product};
 use crate::data::design::packed_len;
 use crate::linalg::{NotPositiveDefinite, dot};
+use crate::parallel;
 use crate::run::Sum;
 use crate::{Error, Result, merge_fields};
 
@@ -287,7 +287,7 @@ impl Logit {
             linear.iter_mut().zip(mean).enumerate().for_each(|(i, (l, m))| *l += self.prior_precision(q, c, i) * m);
             self.factor(precision, &linear)
         };
-        let found: Vec<std::result::Result<NormalFactor, NotPositiveDefinite>> = (0..labels).into_par_iter().map(of_label).collect();
+        let found: Vec<std::result::Result<NormalFactor, NotPositiveDefinite>> = parallel::map_numbers(labels, of_label);
         q.components = components;
         q.mean.clear();
         q.covariance.clear();
@@ -365,7 +365,7 @@ impl Logit {
                 + dot(&stats.pattern_response.0[c * components..(c + 1) * components], &m[dim..]);
             linear - 0.5 * (trace_product(&data, v, width) + form(&data, m))
         };
-        stats.offset.0 + (0..self.labels).into_par_iter().map(of_label).collect::<Vec<_>>().iter().sum::<f64>()
+        stats.offset.0 + parallel::map_numbers(self.labels, of_label).iter().sum::<f64>()
     }
 
     /// [[A_c, B_c], [B_cᵀ, diag d_c]], packed.

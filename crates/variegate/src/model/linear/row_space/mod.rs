@@ -19,7 +19,6 @@ mod tests;
 pub(crate) use beyond::Beyond;
 pub(crate) use rows::Rows;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::logit::{Factors, Logit, Scratch};
@@ -27,6 +26,7 @@ use super::normal_factor::pack;
 use crate::data::design::{PanelScratch, packed_len};
 use crate::data::{Design, Panel, X};
 use crate::linalg;
+use crate::parallel;
 use crate::{Error, Result};
 
 /// Most rows whose space is formed.
@@ -151,7 +151,7 @@ impl RowSpace {
             with_panel(&coordinates, prior.dim, false, &mut room, |panel| prior.moments(&view, panel, &mut scratch));
             scratch.found().1.to_vec()
         };
-        let parts: Vec<Vec<f64>> = (0..width.div_ceil(TOGETHER)).into_par_iter().map(of_columns).collect();
+        let parts: Vec<Vec<f64>> = parallel::map_numbers(width.div_ceil(TOGETHER), of_columns);
         let by_column = parts.concat();
         (0..labels * width).map(|at| by_column[at % width * labels + at / width].max(0.0)).collect()
     }

@@ -1,7 +1,5 @@
 //! What the draws say of the real outcomes of a row: a mixture of normals, one for each draw and leaf.
 
-use rayon::prelude::*;
-
 use super::super::walk::Walk;
 use super::Gibbs;
 use super::mixture::{Normal, quantile};
@@ -11,6 +9,7 @@ use crate::answer::{
     for_scores, panels_at_once,
 };
 use crate::data::{Dataset, Target};
+use crate::parallel;
 use crate::special::log_sum_exp;
 use crate::{Error, Result};
 
@@ -81,11 +80,11 @@ impl PredictOutcomes for DrawsPosterior {
                     self.gather_parts(&program, m, given, state, &mut scored, room);
                 },
             );
-            let of_panel = |(panel, state): (usize, Gathered)| {
+            let of_panel = |panel: usize, state: Gathered| {
                 let rows = PREDICT_PANEL.min(rows - panel * PREDICT_PANEL);
                 (0..rows).map(|i| state.told(i, outputs, m, leaves, levels)).collect::<Vec<_>>()
             };
-            let found: Vec<Vec<Told>> = states.into_par_iter().enumerate().map(of_panel).collect();
+            let found: Vec<Vec<Told>> = parallel::map(states, of_panel);
             told.extend(found.into_iter().flatten());
         }
         let each = |f: &dyn Fn(&(f64, f64, Vec<f64>)) -> f64| told.iter().flat_map(|t| &t.outcomes).map(f).collect::<Vec<f64>>();

@@ -3,7 +3,6 @@
 //! Draws are taken in runs of a fixed number, whose sums are added up in order: what is said of a row depends neither on the other rows nor on
 //! threads. A run of draws works on some rows at a time, so that a draw is made ready once for all of them.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{Averages, Frame, NewMargin, shared};
@@ -11,6 +10,7 @@ use crate::linalg::dot;
 use crate::model::tree::components::Kernel;
 use crate::model::tree::draws::Draw;
 use crate::model::tree::margin::{Calibration, Features, Margin};
+use crate::parallel;
 use crate::run::{Purpose, Stream};
 use crate::{Error, Result};
 
@@ -87,9 +87,9 @@ impl Batch<'_> {
         let runs: Vec<&[(usize, &Draw)]> = self.draws.chunks(self.draws.len().div_ceil(RUNS).max(1)).collect();
         let mut all = Vec::with_capacity(count);
         for panel in rows.chunks(at_once * columns) {
-            let asked: Vec<Option<Asked>> =
-                panel.par_chunks(columns).map(|row| self.separated.map(|s| s.ask(row)).transpose()).collect::<Result<_>>()?;
-            let run = |draws: &&[(usize, &Draw)]| {
+            let ask = |_, row: &[f64]| self.separated.map(|s| s.ask(row)).transpose();
+            let asked: Vec<Option<Asked>> = parallel::map(panel.chunks(columns), ask).into_iter().collect::<Result<_>>()?;
+            let run = |_, draws: &&[(usize, &Draw)]| {
                 let mut sums: Vec<Averages> = asked.iter().map(|_| Averages::new(size)).collect();
                 for &(place, draw) in *draws {
                     let frame = Frame::new(draw, self.kernel);
@@ -110,7 +110,7 @@ impl Batch<'_> {
                 }
                 sums
             };
-            let mut parts = runs.par_iter().map(run).collect::<Vec<_>>().into_iter();
+            let mut parts = parallel::map(&runs, run).into_iter();
             let mut sums = parts.next().unwrap_or_default();
             for part in parts {
                 sums.iter_mut().zip(part).for_each(|(a, b)| a.merge(b));
@@ -132,11 +132,11 @@ impl Batch<'_> {
     /// Log density of each row under each draw, draw by draw. The margin has no part in it.
     pub(crate) fn ln_densities(&self, rows: &[f64]) -> Vec<Vec<f64>> {
         let columns = self.columns;
-        let density = |&(_, draw): &(usize, &Draw)| {
+        let density = |_, &(_, draw): &(usize, &Draw)| {
             let frame = Frame::new(draw, self.kernel);
             rows.chunks_exact(columns).map(|row| crate::special::log_sum_exp(&frame.ln_weights(row, None))).collect()
         };
-        self.draws.par_iter().map(density).collect()
+        parallel::map(self.draws, density)
     }
 
     /// For each row: probabilities that it shares its node with each training row, training row by training row one for each level; and that its

@@ -15,7 +15,6 @@ mod split_merge;
 mod start;
 mod weights;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub(super) use paper::OwnMargin;
@@ -188,7 +187,7 @@ impl<'a> Sampler<'a> {
                 take(of(some.start * TOGETHER));
                 continue;
             }
-            let found: Vec<T> = some.into_par_iter().map(|lot| of(lot * TOGETHER)).collect();
+            let found = crate::parallel::map(some, |_, lot| of(lot * TOGETHER));
             found.into_iter().for_each(&mut take);
         }
     }

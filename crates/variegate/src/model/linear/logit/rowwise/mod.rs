@@ -20,11 +20,11 @@ mod tests;
 
 pub(crate) use rows::Scratch;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::super::gamma_factor::GammaFactor;
 use super::Logit;
+use crate::parallel;
 use crate::run::{Merge, Sum};
 
 /// Labels of a group.
@@ -192,7 +192,7 @@ impl Rowwise {
     /// What rows need.
     pub(crate) fn view(&self, q: &Factors) -> View {
         let p = &self.prior;
-        let of_group = |group: &Group| {
+        let of_group = |_, group: &Group| {
             let dim = group.mean.len() - q.components;
             let pair = |i: usize| {
                 let prior = &group.prior[kind(i, dim)];
@@ -203,7 +203,7 @@ impl Rowwise {
             GroupView { weights: (0..dim).map(pair).collect(), patterns: (dim..group.mean.len()).map(pair).collect() }
         };
         let new_variance = q.pattern_precision.iter().map(|&tau| 1.0 / p.pattern_precision.mean(tau)).collect();
-        View { components: q.components, groups: q.groups.par_iter().map(of_group).collect(), new_variance }
+        View { components: q.components, groups: parallel::map(&q.groups, of_group), new_variance }
     }
 
     /// The global step: means, variances and precisions of every label from a minibatch and what is kept of earlier ones.
@@ -213,15 +213,10 @@ impl Rowwise {
         let precisions: Vec<(GammaFactor, GammaFactor)> =
             q.weight_precision.iter().copied().zip(q.pattern_precision.iter().copied()).collect();
         let components = q.components;
-        let found: Vec<Vec<(f64, f64)>> = q
-            .groups
-            .par_iter_mut()
-            .enumerate()
-            .map(|(g, group)| {
-                let own = g * LANES..labels.min((g + 1) * LANES);
-                self.step(group, g, &precisions[own.clone()], &stats.steps[own], components, &rows)
-            })
-            .collect();
+        let found: Vec<Vec<(f64, f64)>> = parallel::map(&mut q.groups, |g, group| {
+            let own = g * LANES..labels.min((g + 1) * LANES);
+            self.step(group, g, &precisions[own.clone()], &stats.steps[own], components, &rows)
+        });
         for (c, (weights, patterns)) in found.into_iter().flatten().enumerate() {
             q.weight_precision[c] = self.prior.weight_precision.posterior(self.prior.columns(), weights);
             q.pattern_precision[c] = self.prior.pattern_precision.posterior(components, patterns);

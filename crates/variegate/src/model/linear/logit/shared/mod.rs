@@ -19,7 +19,6 @@ mod rows;
 pub(crate) use basis::Basis;
 pub(crate) use rows::Scratch;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::super::gamma_factor::GammaFactor;
@@ -27,6 +26,7 @@ use super::super::normal_factor::{diagonal, factor_of, form, pack, trace_product
 use super::{Logit, not_definite};
 use crate::data::design::packed_len;
 use crate::linalg::{self, dot};
+use crate::parallel;
 use crate::run::Sum;
 use crate::{Result, merge_fields};
 
@@ -259,7 +259,7 @@ impl SharedBohning {
             }
             Ok((found, sum))
         };
-        let groups: Vec<Result<(Vec<Label>, Vec<f64>)>> = (0..labels.div_ceil(GROUP)).into_par_iter().map(of_group).collect();
+        let groups: Vec<Result<(Vec<Label>, Vec<f64>)>> = parallel::map_numbers(labels.div_ceil(GROUP), of_group);
         let mut turned_means = Vec::with_capacity(labels * columns);
         let mut sum = vec![0.0; size * columns];
         let mut border_sum = vec![0.0; packed_len(size)];
@@ -439,7 +439,7 @@ impl SharedBohning {
             inner.iter_mut().zip(&data).for_each(|(i, d)| *i += d);
             linear - 0.5 * (of_means + dot(&basis.values, &j) + trace_product(&inner, v, size))
         };
-        stats.offset.0 + (0..labels).into_par_iter().map(of_label).collect::<Vec<_>>().iter().sum::<f64>()
+        stats.offset.0 + parallel::map_numbers(labels, of_label).iter().sum::<f64>()
     }
 }
 
