@@ -6,6 +6,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -116,17 +117,23 @@ fn python_tests(root: &Path, which: &[&str]) -> Result<(), String> {
 }
 
 fn lint(root: &Path) -> Result<(), String> {
-    setup(root)?;
+    // packages are fetched while cargo works
+    let (rust, ready) = thread::scope(|scope| {
+        let ready = scope.spawn(|| setup(root));
+        let rust = [
+            cargo(root, &["fmt", "--all", "--check"]),
+            cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+            cargo(root, &["--config", "build.rustdocflags=['-D', 'warnings']", "doc", "--workspace", "--no-deps"]),
+        ];
+        (rust, ready.join().unwrap_or_else(|_| Err("setting up Python failed".into())))
+    });
     let ruff = tool(root, "ruff");
-    let checks = [
-        cargo(root, &["fmt", "--all", "--check"]),
-        cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        cargo(root, &["--config", "build.rustdocflags=['-D', 'warnings']", "doc", "--workspace", "--no-deps"]),
-        run(root, &ruff, &["check", "."]),
-        run(root, &ruff, &["format", "--check", "."]),
-    ];
-    // all of them, so that one run shows everything there is to mend
-    checks.into_iter().collect()
+    let python = ready.and_then(|()| {
+        // both, so that one run shows everything there is to mend
+        let checks = [run(root, &ruff, &["check", "."]), run(root, &ruff, &["format", "--check", "."])];
+        checks.into_iter().collect()
+    });
+    rust.into_iter().chain([python]).collect()
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {

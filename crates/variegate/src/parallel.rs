@@ -101,8 +101,7 @@ mod tests {
                 let squares = on_threads(threads, || map_numbers(count, |i| i * i));
                 assert_eq!(squares, (0..count).map(|i| i * i).collect::<Vec<_>>());
                 let mut numbers: Vec<usize> = (0..count).collect();
-                let before =
-                    on_threads(threads, || map(numbers.chunks_mut(3), |at, some| (at, some.iter_mut().map(|n| std::mem::take(n)).sum())));
+                let before = on_threads(threads, || map(numbers.chunks_mut(3), |at, some| (at, some.iter_mut().map(std::mem::take).sum())));
                 let sums = (0..count).collect::<Vec<_>>().chunks(3).map(|c| c.iter().sum::<usize>()).enumerate().collect::<Vec<_>>();
                 assert_eq!(before, sums);
                 assert_eq!(numbers, vec![0; count]);
