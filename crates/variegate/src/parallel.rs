@@ -1,7 +1,7 @@
 //! Work on all threads of the pool, whose results come in order and depend on no thread.
 //!
 //! Whatever the library does in parallel goes through here. What is handed to rayon is always the same two types, so that the machinery of a
-//! parallel loop is compiled once and not for every loop of every program: that was a fifth of all code.
+//! parallel loop is compiled once and not for every loop of every program, where it would be a fifth of all code.
 
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
