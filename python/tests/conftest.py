@@ -1,6 +1,7 @@
 """Estimators and data that the tests share."""
 
 import os
+import signal
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # else scikit-learn skips a check
 
@@ -16,6 +17,9 @@ from variegate import (
     MultimodalSoftmaxClassifier,
     SoftmaxClassifier,
 )
+
+# whoever starts this in the background of a shell hands down that Ctrl-C is ignored: tests of it would wait for ever
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # small enough that a fit takes milliseconds; test_experts.py has diverse experts
 FEW = {"n_init": 2, "n_vb": 1, "tol": 0.01, "max_iter": 100, "random_state": 1}
