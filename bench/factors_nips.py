@@ -48,7 +48,8 @@ def ours(train, sources, observed, test_sources, seed, settings):
     from variegate import SharedFactorModel
 
     model = SharedFactorModel(likelihood="poisson", random_state=seed, **settings).fit(train, sources=sources)
-    return np.asarray(model.complete(observed, sources=test_sources, exposure=0.5)), ""
+    completed = np.asarray(model.complete(observed, sources=test_sources, exposure=0.5))
+    return completed, f"{model.n_factors_draws_.mean():.0f} factors"
 
 
 def fitted(version, target, aside, observed, seed, settings):
